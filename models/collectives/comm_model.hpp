@@ -1,0 +1,123 @@
+// What a collective asks of the cluster: NCCL's choice of algorithm, protocol and channels, its latency,
+// and the load it puts on links. No clock: the network decides how long the load takes.
+//
+// Choice (tuner.hpp): time = latency + size / bandwidth for each available (algorithm, protocol) with NCCL's
+// tables; the smallest wins. Cost: the chosen latency, then activities on the network. An activity moves
+// `work` bytes; each link of its demand carries coefficient/65536 of them. Ring channels are rotations of one
+// node order, so link coefficients are (channels that cross the link) / channels.
+//
+// Wire volumes per rank and payload S (n ranks): ring all-reduce 2 S (n-1)/n, ring all-gather and
+// reduce-scatter S (n-1)/n, broadcast S, NVLS all-reduce S (1 + 1/n) each way, double binary tree between
+// nodes and a chain inside the node. LL doubles wire bytes, LL128 multiplies by 128/120.
+// No setting may finish a collective below its wire floor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/hardware/catalogue.hpp"
+#include "topologies/graph/cluster.hpp"
+
+namespace fabricast {
+
+enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, count };
+enum class Algorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, count };
+enum class Protocol : std::uint8_t { ll, ll128, simple, count };
+
+std::string_view collective_name(Collective kind);  ///< "all_reduce"
+std::string_view algorithm_name(Algorithm a);       ///< "Ring"
+std::string_view protocol_name(Protocol p);         ///< "LL128"
+
+/// What NCCL knows of the hardware (filled from the catalogue by sim/scenario).
+struct CommFacts {
+    GpuGeneration generation = GpuGeneration::hopper;
+    bool nvswitch = true;
+    bool nvls = false;
+    bool amd_cpu = false;
+    double nvlink_nccl_bytes_per_s = 0;  ///< NCCL's figure for one GPU and direction (370.8e9 on H100)
+    double pcie_nccl_bytes_per_s = 48e9;
+    double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
+};
+
+/// Settings that change the choice. Empty list = everything allowed.
+struct CommSettings {
+    std::string library = "nccl 2.28";
+    std::vector<Algorithm> algorithms;
+    std::vector<Protocol> protocols;
+    std::optional<int> min_channels, max_channels;
+    bool nvls_enabled = true;
+};
+
+/// Members of a communicator and everything about them the choice depends on.
+struct CommGroup {
+    std::vector<GpuId> members;       ///< in rank order
+    std::uint32_t ranks = 0, nodes = 0, ranks_per_node = 0;  ///< ranks_per_node = ranks / nodes (floor)
+    /// Groups with equal shape (and equal link capacities along their routes) share plans.
+    std::uint64_t shape_hash = 0;
+};
+
+/// One class of channels of a collective. All of them must finish.
+struct PlannedActivity {
+    Bytes work = 0;                   ///< wire bytes per unit coefficient
+    std::uint32_t weight = 1;         ///< connections it counts for in fair sharing (its channels)
+    Rate cap = 0;                     ///< own ceiling of the work rate; 0 = none
+    std::uint32_t demand = 0;         ///< which entry of CommGroupDemands
+};
+
+struct CollectivePlan {
+    Algorithm algorithm = Algorithm::ring;
+    Protocol protocol = Protocol::simple;
+    int channels = 0;
+    Picoseconds latency = 0;
+    std::vector<PlannedActivity> activities;  ///< empty when one rank or zero bytes
+    bool uses_nvlink = false, uses_network = false;
+    double tuner_s = 0;               ///< NCCL's own estimate
+};
+
+/// What the tuner thinks, for tables and tests.
+struct TunerEntry {
+    double latency_us = 0;
+    double bandwidth_gb_per_s = 0;    ///< algorithm bandwidth; 0 = not available
+};
+struct TunerTable {
+    TunerEntry entry[static_cast<int>(Algorithm::count)][static_cast<int>(Protocol::count)];
+};
+
+class CommModel {
+public:
+    /// Keeps a reference to the cluster. Throws std::invalid_argument for settings that leave no algorithm.
+    CommModel(const Cluster& cluster, CommFacts facts, CommSettings settings);
+
+    /// members: distinct, at least one. Any placement is allowed.
+    CommGroup make_group(std::span<const GpuId> members) const;
+
+    TunerTable tuner(const CommGroup& group, Collective kind) const;
+
+    /// size as nccl-tests counts it: all-reduce and broadcast the buffer, all-gather the gathered buffer,
+    /// reduce-scatter the input buffer. size >= 0.
+    CollectivePlan plan(const CommGroup& group, Collective kind, Bytes size) const;
+
+    /// Links of one planned activity of this group; equal `demand` numbers of equal shapes correspond.
+    std::vector<LinkUse> demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
+                                std::uint32_t demand_index) const;
+
+    /// A point-to-point message: latency, links (coefficient one each) and class.
+    struct Message {
+        Picoseconds latency = 0;
+        std::vector<LinkUse> links;
+        Rate cap = 0;
+        bool uses_nvlink = false, uses_network = false;
+    };
+    Message message(GpuId from, GpuId to, Bytes size) const;
+
+private:
+    const Cluster* cluster_;
+    CommFacts facts_;
+    CommSettings settings_;
+};
+
+}  // namespace fabricast

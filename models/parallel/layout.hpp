@@ -1,0 +1,45 @@
+// A parallel layout: how a model is cut over ranks. Pure data; checked by check_layout.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/transformer/layer.hpp"
+
+namespace fabricast {
+
+enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved };
+enum class ReduceEvery : std::uint8_t { step, micro_batch };
+
+struct Layout {
+    std::int64_t tp = 1, cp = 1, ep = 1, pp = 1, dp = 1, vpp = 1;
+    bool sequence_parallel = false;
+    int zero = 0;                                ///< ZeRO stage 0..3
+    Schedule schedule = Schedule::one_f_one_b;
+    std::string order = "tp-cp-ep-dp-pp";        ///< fastest-varying first
+    std::int64_t world() const { return tp * cp * pp * dp; }
+};
+
+struct TrainingPlan {
+    Layout layout;
+    std::int64_t sequence = 0;                   ///< tokens
+    std::int64_t global_batch = 0;               ///< sequences
+    std::int64_t micro_batch = 1;
+    Precision precision = Precision::bf16;
+    Recompute recompute = Recompute::none;
+    bool overlap_grad_reduce = false;
+    bool overlap_param_gather = false;
+    ReduceEvery reduce_every = ReduceEvery::step;
+    std::int64_t bucket_bytes = 0;               ///< cap of a gradient bucket; 0 = library default
+    std::vector<double> bucket_split;            ///< explicit: bucket sizes in given proportion units (MB); empty = by cap
+    bool clip_gradients = true;                  ///< global gradient norm every step
+    std::int64_t micro_batches() const { return global_batch / (micro_batch * layout.dp); }
+};
+
+/// First violated rule as a sentence ("layers 80 cannot be cut into pp 3 x vpp 1 equal chunks"), or empty.
+/// `field` receives the scenario key it belongs to ("training.layout.pp").
+std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::int64_t gpus, std::string& field);
+
+}  // namespace fabricast

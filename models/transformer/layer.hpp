@@ -1,0 +1,82 @@
+// The kernels of one transformer layer on one tensor-parallel rank, cut where communication may happen.
+//
+// A layer is six pieces in order; between attention-side and mlp-side pieces a tensor-parallel layout
+// communicates (models/parallel decides). tokens = micro_batch * sequence; with sequence parallelism the norm
+// and residual pieces see tokens / tp.
+//
+//   norm_attention -> attention -> residual_attention -> norm_mlp -> mlp -> residual_mlp
+//
+// Bytes per element and FLOPs: heads of the .cpp, with sources.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/compute/kernel.hpp"
+#include "models/transformer/architecture.hpp"
+
+namespace fabricast {
+
+/// What a software stack does; selected by name (models/transformer/software.hpp).
+struct SoftwareFeatures {
+    std::string name;                     ///< "megatron-core-2024"
+    std::string attention = "fa2";        ///< "unfused" or a key of GpuSpec::attention
+    Fusion fusion = Fusion::fused;        ///< norms, activations, residuals
+    bool dropout = false;
+    bool fp32_gradients = true;           ///< weight gradients accumulate in fp32
+    double loss_bytes_per_logit = 24;     ///< whole forward + backward of the loss, memory traffic
+    double host_per_kernel_s = 12e-6;     ///< CPU time to issue one kernel
+    double host_per_layer_s = 0;          ///< and per layer pass
+    bool cuda_graphs = false;             ///< host cost is nil
+    bool p2p_overlap = false;             ///< interleaved schedule: sends and receives off the compute stream
+    bool p2p_scatter_gather = true;       ///< without SP: send 1/tp, all-gather inside the node
+    bool tp_backward_overlap = false;     ///< backward TP reduction runs beside the weight gradient
+    bool allocator_expandable = true;
+    std::vector<std::string> sources;
+};
+
+struct Shard {
+    std::int64_t tp = 1;
+    bool sequence_parallel = false;
+    std::int64_t micro_batch = 1;
+    std::int64_t sequence = 0;
+    Precision precision = Precision::bf16;
+    std::int64_t tokens() const { return micro_batch * sequence; }
+};
+
+enum class Piece : std::uint8_t { norm_attention, attention, residual_attention, norm_mlp, mlp, residual_mlp, count };
+enum class Recompute : std::uint8_t { none, selective, full };
+
+/// Forward kernels of a piece.
+std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
+/// Backward kernels that produce the input gradient / the weight gradients. For attention the core's backward is
+/// in the data part.
+std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
+std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
+/// The kernels selective recomputation runs again (scores, softmax, dropout, context; or the flash forward).
+std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+
+/// Embedding lookup of a micro-batch, final norm, head GEMM and loss on tokens (head is vocab / tp wide).
+std::vector<Kernel> embedding_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::vector<Kernel> embedding_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::vector<Kernel> head_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+
+/// Adam over `parameters` held by this rank plus gradient-norm reading `gradient_parameters`.
+std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients);
+
+/// Activation bytes one layer keeps for backward, by FIELD-TRAINING 6.3.
+struct ActivationBytes {
+    std::int64_t kept = 0;        ///< under the recompute setting, between forward and backward
+    std::int64_t working = 0;     ///< extra while one layer is being processed (full set when recomputed)
+};
+ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r);
+std::int64_t embedding_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::int64_t logits_bytes(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+
+/// Software feature sets by name; nullptr when unknown.
+const SoftwareFeatures* find_software(std::string_view name);
+const std::vector<SoftwareFeatures>& software_stacks();
+
+}  // namespace fabricast

@@ -1,0 +1,74 @@
+// A typed scenario: everything a forecast needs, checked and with units removed.
+//
+// Read from YAML (load_scenario) with strict keys; every diagnostic has file:line:column, the value, what is
+// allowed and the nearest match. `extends:` merges a base file (paths relative to the file); `--set a.b=c`
+// overrides afterwards. Everything the user did not say is entered in `assumptions` with its origin.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/collectives/comm_model.hpp"
+#include "models/hardware/catalogue.hpp"
+#include "models/parallel/layout.hpp"
+#include "models/transformer/architecture.hpp"
+
+namespace fabricast {
+
+/// User error. what() is the full text "file:line:column: sentence"; exit code 2.
+struct ScenarioError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+enum class Origin : std::uint8_t { stated, measured, fitted, published, datasheet, guess };
+std::string_view origin_name(Origin origin);
+
+struct Assumption {
+    std::string what;     ///< "cluster.node.nic_efficiency"
+    std::string value;    ///< "0.93"
+    Origin origin = Origin::guess;
+    std::string source;   ///< sentence from the catalogue, may be empty
+};
+
+struct Scenario {
+    std::string name;
+    std::string file;                       ///< as given on the command line
+    // cluster
+    std::uint32_t nodes = 1;
+    NodeSpec node;                          ///< preset with overrides applied
+    GpuSpec gpu;                            ///< preset with overrides applied
+    FabricSpec fabric;
+    double oversubscription = 1;
+    double power_limit_w = 0;               ///< 0 = nominal
+    // model, training
+    Architecture model;
+    TrainingPlan training;
+    SoftwareFeatures software;
+    // communication library
+    CommSettings comm;
+    std::vector<std::string> comm_notes;    ///< env settings without effect, out of range, deprecated
+    // run
+    double tokens = 0;                      ///< of the whole run; 0 = not stated
+    double price_per_gpu_hour = 0;          ///< 0 = not stated
+    std::string currency = "USD";
+    // expectations: key of result.json's step object -> [low, high]
+    struct Expectation { std::string what; double low, high; std::string where; };
+    std::vector<Expectation> expect;
+    std::uint64_t seed = 1;
+    std::vector<Assumption> assumptions;
+    std::vector<std::string> notes;         ///< accepted keys that this version does not use yet, and the like
+};
+
+/// Throws ScenarioError. `overrides`: "training.layout.tp=4" each.
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides);
+
+/// Same from text, for tests; `name` stands in diagnostics for the file.
+Scenario parse_scenario(const std::string& yaml, const std::string& name, const std::vector<std::string>& overrides = {});
+
+/// JSON Schema (draft 7) of the scenario file, pretty-printed.
+std::string scenario_schema();
+
+}  // namespace fabricast
