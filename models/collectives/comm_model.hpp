@@ -2,9 +2,10 @@
 // and the load it puts on links. No clock: the network decides how long the load takes.
 //
 // Choice (tuner.hpp): time = latency + size / bandwidth for each available (algorithm, protocol) with NCCL's
-// tables; the smallest wins. Cost: the chosen latency, then activities on the network. An activity moves
-// `work` bytes; each link of its demand carries coefficient/65536 of them. Ring channels are rotations of one
-// node order, so link coefficients are (channels that cross the link) / channels.
+// tables; the smallest wins. Cost: a latency (latency.hpp: hops, and the time to fill the pipeline), then
+// activities on the network. An activity moves `work` bytes; each link of its demand carries coefficient/65536 of
+// them. Ring channels are rotations of one node order, so link coefficients are (channels that cross the link) /
+// channels (wiring.hpp). Channels with another bottleneck, a slow NIC say, are an activity of their own.
 //
 // Wire volumes per rank and payload S (n ranks): ring all-reduce 2 S (n-1)/n, ring all-gather and
 // reduce-scatter S (n-1)/n, broadcast S, NVLS all-reduce S (1 + 1/n) each way, double binary tree between
@@ -13,12 +14,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "models/collectives/search_presets.hpp"
+#include "models/collectives/wiring.hpp"
 #include "models/hardware/catalogue.hpp"
 #include "topologies/graph/cluster.hpp"
 
@@ -46,8 +49,8 @@ struct CommFacts {
 /// Settings that change the choice. Empty list = everything allowed.
 struct CommSettings {
     std::string library = "nccl 2.28";
-    std::vector<Algorithm> algorithms;
-    std::vector<Protocol> protocols;
+    std::vector<Algorithm> algorithms;   ///< NCCL_ALGO, for every collective: Tree alone leaves no all-gather
+    std::vector<Protocol> protocols;     ///< NCCL_PROTO
     std::optional<int> min_channels, max_channels;
     bool nvls_enabled = true;
 };
@@ -58,6 +61,11 @@ struct CommGroup {
     std::uint32_t ranks = 0, nodes = 0, ranks_per_node = 0;  ///< ranks_per_node = ranks / nodes (floor)
     /// Groups with equal shape (and equal link capacities along their routes) share plans.
     std::uint64_t shape_hash = 0;
+
+    GroupOrder order;                 ///< members by node
+    std::uint32_t fewest_on_node = 0, most_on_node = 0;
+    SearchResult search;              ///< channels NCCL's topology search finds; empty for one rank
+    ChannelClasses ring, tree, nvls;  ///< empty where the algorithm cannot run
 };
 
 /// One class of channels of a collective. All of them must finish.
@@ -72,7 +80,8 @@ struct CollectivePlan {
     Algorithm algorithm = Algorithm::ring;
     Protocol protocol = Protocol::simple;
     int channels = 0;
-    Picoseconds latency = 0;
+    Picoseconds latency = 0;          ///< passes first and holds no link; includes `fill`
+    Picoseconds fill = 0;             ///< part of latency that grows with size (execution.hpp)
     std::vector<PlannedActivity> activities;  ///< empty when one rank or zero bytes
     bool uses_nvlink = false, uses_network = false;
     double tuner_s = 0;               ///< NCCL's own estimate
@@ -89,23 +98,26 @@ struct TunerTable {
 
 class CommModel {
 public:
-    /// Keeps a reference to the cluster. Throws std::invalid_argument for settings that leave no algorithm.
+    /// Keeps a reference to the cluster. Throws std::invalid_argument for settings that leave no algorithm, an
+    /// unknown library, channels out of range, facts without a link speed.
     CommModel(const Cluster& cluster, CommFacts facts, CommSettings settings);
 
-    /// members: distinct, at least one. Any placement is allowed.
+    /// members: distinct, at least one. Any placement is allowed. Throws std::invalid_argument otherwise.
     CommGroup make_group(std::span<const GpuId> members) const;
 
     TunerTable tuner(const CommGroup& group, Collective kind) const;
 
     /// size as nccl-tests counts it: all-reduce and broadcast the buffer, all-gather the gathered buffer,
-    /// reduce-scatter the input buffer. size >= 0.
+    /// reduce-scatter the input buffer. size >= 0. One rank or zero bytes cost nothing. Throws
+    /// std::invalid_argument where the settings leave nothing that NCCL offers to this group.
     CollectivePlan plan(const CommGroup& group, Collective kind, Bytes size) const;
 
     /// Links of one planned activity of this group; equal `demand` numbers of equal shapes correspond.
     std::vector<LinkUse> demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
                                 std::uint32_t demand_index) const;
 
-    /// A point-to-point message: latency, links (coefficient one each) and class.
+    /// A point-to-point message (message.cpp): latency, links (coefficient one each, two for small ones inside a
+    /// node) and class.
     struct Message {
         Picoseconds latency = 0;
         std::vector<LinkUse> links;

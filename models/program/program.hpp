@@ -8,7 +8,8 @@
 //     iteration's (none in the first);
 //   - all calls of a rank on one communicator slot come from one stream; members meet call by call;
 //   - a send meets the receive of the same order on (source, destination, channel); sizes are equal;
-//   - within one p2p batch a (peer slot, direction) occurs once.
+//   - within one p2p batch a (peer slot, direction) occurs once, and all its messages come from one stream;
+//   - compute and step ends are on stream 0; a rank has a group in one slot only; demands name a link once.
 // Numbers are integers: picoseconds, bytes, and prices from models/compute and models/collectives rounded once
 // when the program is built. Nothing here knows of transformers or of a clock.
 #pragma once
@@ -144,7 +145,7 @@ struct Transfer {
 
 struct Rank {
     std::uint32_t tmpl = 0;
-    std::vector<std::uint32_t> groups;           ///< communicator slot -> group
+    std::vector<std::uint32_t> groups;           ///< communicator slot -> group; kNone where unused
     std::vector<Peer> peers;                     ///< peer slot -> peer
     std::vector<std::uint32_t> transfer_routes;  ///< slot -> route
     std::vector<std::int64_t> bindings;          ///< bound repeat counts
@@ -170,11 +171,12 @@ struct Program {
 /// First broken rule as a sentence naming template, rank and operation; empty when the program is sound.
 std::string validate(const Program& program);
 
-/// Peak of memory over one pass through the template in program order, by cause at the moment of the peak.
+/// Peak of memory over one pass through the template in program order, by cause at the moment of the peak. Repeats
+/// bound per rank run as `bindings` say, once where it is silent.
 struct MemoryPeak {
     Bytes total = 0;
     std::array<Bytes, kMemoryCauseCount> parts = {};
 };
-MemoryPeak peak_memory(const Template& tmpl);
+MemoryPeak peak_memory(const Template& tmpl, const std::vector<std::int64_t>& bindings = {});
 
 }  // namespace fabricast::program

@@ -37,7 +37,7 @@ struct ParameterCount {
 ParameterCount count_parameters(const Architecture& a, std::int64_t vocab);
 
 /// Model FLOPs of forward + backward of `sequences` sequences of `length` tokens, attention counted in full
-/// (not halved for causality), no recomputation: FIELD formula
+/// (not halved for causality), no recomputation:
 /// 12 B s L h^2 [(1 + g/a + s/h) q + (f/h) gm + V/(2 L h)], q = head_dim heads / hidden, gm = 3/2 gated else 1.
 double model_flops(const Architecture& a, double sequences, double length, std::int64_t padded_vocabulary);
 /// The part of model_flops that is attention scores (QK^T and AV).

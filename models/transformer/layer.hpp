@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/compute/kernel.hpp"
@@ -21,17 +22,22 @@ namespace fabricast {
 /// What a software stack does; selected by name (models/transformer/software.hpp).
 struct SoftwareFeatures {
     std::string name;                     ///< "megatron-core-2024"
-    std::string attention = "fa2";        ///< "unfused" or a key of GpuSpec::attention
+    std::string attention = "fa2";        ///< "unfused", a key of GpuSpec::attention, or "auto" (resolve_attention)
     Fusion fusion = Fusion::fused;        ///< norms, activations, residuals
     bool dropout = false;
-    bool fp32_gradients = true;           ///< weight gradients accumulate in fp32
+    bool fp32_gradients = true;           ///< weight gradients accumulate in fp32 in the GEMM
+    bool fp32_reduce = true;              ///< gradients travel in fp32
+    bool split_projections = false;       ///< q, k, v and gate, up are GEMMs of their own
     double loss_bytes_per_logit = 24;     ///< whole forward + backward of the loss, memory traffic
+    double logits_memory_per_logit = 6;   ///< bytes held at the peak of the loss (6: bf16 logits + fp32 softmax)
+    double fsdp_copy_bytes = 15;          ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
     double host_per_kernel_s = 12e-6;     ///< CPU time to issue one kernel
     double host_per_layer_s = 0;          ///< and per layer pass
     bool cuda_graphs = false;             ///< host cost is nil
     bool p2p_overlap = false;             ///< interleaved schedule: sends and receives off the compute stream
     bool p2p_scatter_gather = true;       ///< without SP: send 1/tp, all-gather inside the node
     bool tp_backward_overlap = false;     ///< backward TP reduction runs beside the weight gradient
+    double tp_hidden_fraction = 0;        ///< of TP traffic, by chunked GEMMs; not 0: stands for all TP overlap
     bool allocator_expandable = true;
     std::vector<std::string> sources;
 };
@@ -63,16 +69,18 @@ std::vector<Kernel> embedding_backward(const Architecture& a, const Shard& s, co
 std::vector<Kernel> head_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 
-/// Adam over `parameters` held by this rank plus gradient-norm reading `gradient_parameters`.
+/// Adam over `parameters` held by this rank, gradient norm and zeroing over `gradient_parameters`.
 std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients);
 
-/// Activation bytes one layer keeps for backward, by FIELD-TRAINING 6.3.
+/// Activation bytes one layer keeps for backward of one micro-batch; table at the head of activation.cpp.
 struct ActivationBytes {
     std::int64_t kept = 0;        ///< under the recompute setting, between forward and backward
     std::int64_t working = 0;     ///< extra while one layer is being processed (full set when recomputed)
 };
 ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r);
+/// Token ids and the dropout mask of the embedding.
 std::int64_t embedding_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+/// Held by the last stage while one micro-batch is in head and loss: inputs of final norm and head, logits.
 std::int64_t logits_bytes(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 
 /// Software feature sets by name; nullptr when unknown.

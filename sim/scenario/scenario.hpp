@@ -57,6 +57,7 @@ struct Scenario {
     // expectations: key of result.json's step object -> [low, high]
     struct Expectation { std::string what; double low, high; std::string where; };
     std::vector<Expectation> expect;
+    std::string expect_outcome;             ///< "ok", "out_of_memory", "deadlock"; empty = not stated
     std::uint64_t seed = 1;
     std::vector<Assumption> assumptions;
     std::vector<std::string> notes;         ///< accepted keys that this version does not use yet, and the like

@@ -35,6 +35,7 @@ public:
     std::uint32_t gpu_count() const { return node_count_ * gpus_per_node_; }
     const Links& links() const { return links_; }
     bool has_nvswitch() const { return !nvlink_up_.empty(); }
+    bool has_pcie() const { return !pcie_up_.empty(); }  ///< false only for a single node that lacks it
 
     NodeId node_of(GpuId gpu) const { return NodeId{static_cast<std::uint32_t>(index(gpu) / gpus_per_node_)}; }
     std::uint32_t local_index(GpuId gpu) const { return static_cast<std::uint32_t>(index(gpu) % gpus_per_node_); }
@@ -45,7 +46,7 @@ public:
     LinkId nvlink_down(GpuId gpu) const { return nvlink_down_[index(gpu)]; }  ///< NVSwitch -> GPU
     LinkId pcie_up(GpuId gpu) const { return pcie_up_[index(gpu)]; }          ///< GPU -> PCIe switch / host
     LinkId pcie_down(GpuId gpu) const { return pcie_down_[index(gpu)]; }
-    LinkId nic_up(NicId nic) const { return nic_up_[index(nic)]; }            ///< NIC -> leaf switch
+    LinkId nic_up(NicId nic) const { return nic_up_[index(nic)]; }  ///< NIC -> leaf switch
     LinkId nic_down(NicId nic) const { return nic_down_[index(nic)]; }
 
     /// Appends the links from NIC a to NIC b: a's nic up, fabric links, b's nic down.

@@ -1,0 +1,300 @@
+#include "models/collectives/comm_model.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/collectives/execution.hpp"
+#include "models/collectives/latency.hpp"
+#include "models/collectives/tuner.hpp"
+
+namespace fabricast {
+
+namespace {
+
+constexpr std::uint64_t kShapeSeed = 0x66616272;
+constexpr double kGb = 1e9;
+
+template <typename T>
+bool allowed(const std::vector<T>& list, T value) {
+    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool simple_only(Algorithm a) { return a != Algorithm::tree && a != Algorithm::ring; }
+
+ChannelLimits limits_of(const CommSettings& settings) {
+    return {std::min(settings.min_channels.value_or(1), kMaxChannels), std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
+}
+
+SearchInput search_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings, std::uint32_t nodes) {
+    SearchInput in;
+    in.generation = facts.generation;
+    in.nccl_2_30 = nccl_version(settings.library) == NcclVersion::v2_30;
+    in.nvls = facts.nvls && settings.nvls_enabled && cluster.has_nvswitch() && facts.nvswitch &&
+              nvls_efficiency_percent(facts.generation) > 0;
+    in.nodes = nodes;
+    in.nvlink_gb_per_s = cluster.has_nvswitch() ? facts.nvlink_nccl_bytes_per_s / kGb : 0;
+    in.pcie_gb_per_s = facts.pcie_nccl_bytes_per_s / kGb;
+    in.nic_gb_per_s = facts.nic_line_bytes_per_s / kGb;
+    return in;
+}
+
+std::uint32_t distinct_nics(const Cluster& cluster, std::span<const GpuId> gpus) {
+    if (cluster.nics_per_node() == 0) {
+        return 0;
+    }
+    std::set<NicId> nics;
+    for (const GpuId gpu : gpus) {
+        nics.insert(cluster.nic_of(gpu));
+    }
+    return static_cast<std::uint32_t>(nics.size());
+}
+
+TunerInput tuner_input(const CommFacts& facts, const CommSettings& settings, const CommGroup& group) {
+    TunerInput in;
+    in.version = nccl_version(settings.library);
+    in.generation = facts.generation;
+    in.amd_cpu = facts.amd_cpu;
+    in.ranks = group.ranks;
+    in.nodes = group.nodes;
+    in.one_rank_a_node = group.most_on_node == 1;
+    in.ll128 = group.search.nvlink_intra;
+    in.channels = executed_channels(group.search, facts.generation, group.nodes, limits_of(settings));
+    in.search = group.search;
+    return in;
+}
+
+Wiring wiring_of(Algorithm a, Collective kind) {
+    switch (a) {
+        case Algorithm::ring: return Wiring::ring;
+        case Algorithm::tree: return Wiring::tree;
+        case Algorithm::pat: return Wiring::pat;
+        case Algorithm::nvls_tree: return Wiring::nvls_tree;
+        default: break;
+    }
+    return kind == Collective::all_gather ? Wiring::nvls_gather : kind == Collective::reduce_scatter ? Wiring::nvls_scatter : Wiring::nvls;
+}
+
+/// Bytes per unit coefficient: what one rank sends on a ring; the payload for trees and NVLS.
+Bytes work_bytes(Algorithm a, Protocol p, Collective kind, Bytes size, std::uint32_t ranks) {
+    const std::int64_t n = ranks;
+    if (a == Algorithm::ring || a == Algorithm::pat) {
+        if (kind == Collective::all_reduce) {
+            return wire_bytes(scaled_up(size, 2 * (n - 1), n), p);
+        }
+        if (kind != Collective::broadcast) {
+            return wire_bytes(scaled_up(size, n - 1, n), p);
+        }
+    }
+    return wire_bytes(size, p);
+}
+
+/// Work rate (bytes/s) the channels themselves allow, whatever the links; 0 = nothing known to bind.
+double channel_cap(const TunerInput& in, Algorithm a, Protocol p, Collective kind, double used, const TunerEntry& entry) {
+    const double n = in.ranks;
+    const double blocks = used * channel_gb_per_s(in.generation);
+    const double ring_channels = in.search.ring.channels;
+    double cap = 0;  // GB/s
+    if (a == Algorithm::ring) {
+        cap = p == Protocol::ll      ? std::min(blocks, 2 * ll_total_gb_per_s(in))
+              : p == Protocol::ll128 ? std::min(blocks, ring_channels * ring_ll128_channel_gb_per_s(in) * 128 / 120)
+                                     : blocks;
+    } else if (a == Algorithm::tree) {
+        const double tree_channels = in.search.tree.channels;
+        cap = p == Protocol::ll      ? 2 * ll_total_gb_per_s(in)
+              : p == Protocol::ll128 ? tree_channels * tree_channel_gb_per_s(in, p) * 128 / 120
+                                     : tree_channels * tree_channel_gb_per_s(in, p);
+        cap = .5 * std::min(blocks, cap) * (in.search.plain_tree ? .85 : 1);  // payload goes up and comes down
+    } else if (a == Algorithm::nvls_tree) {
+        cap = in.search.nvls.channels * nvls_tree_channel_gb_per_s(in) * n / (2 * (n - 1));
+    } else if (a == Algorithm::pat) {
+        cap = entry.bandwidth_gb_per_s * (n - 1) / n;
+    } else if (kind != Collective::all_reduce) {
+        cap = entry.bandwidth_gb_per_s;  // NVLS gather or scatter: NCCL's own estimate, not measured
+    }
+    return cap * kGb;
+}
+
+const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
+    static const ChannelClasses kOne{.channels = 1, .class_of = {0}, .size = {1}};
+    switch (a) {
+        case Algorithm::ring: return group.ring;
+        case Algorithm::tree: return group.tree;
+        case Algorithm::pat: return kOne;
+        default: return group.nvls;
+    }
+}
+
+std::string names(const std::vector<std::string>& list) { return list.empty() ? "nothing" : fmt::format("{}", fmt::join(list, ", ")); }
+
+}  // namespace
+
+std::string_view collective_name(Collective kind) {
+    constexpr std::string_view kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
+    return kNames[static_cast<int>(kind)];
+}
+std::string_view algorithm_name(Algorithm a) {
+    constexpr std::string_view kNames[] = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+    return kNames[static_cast<int>(a)];
+}
+std::string_view protocol_name(Protocol p) {
+    constexpr std::string_view kNames[] = {"LL", "LL128", "Simple"};
+    return kNames[static_cast<int>(p)];
+}
+
+CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings settings)
+    : cluster_(&cluster), facts_(facts), settings_(std::move(settings)) {
+    nccl_version(settings_.library);
+    const int least = settings_.min_channels.value_or(1);
+    const int most = settings_.max_channels.value_or(kMaxChannels);
+    if (least < 1 || most < 1 || least > most) {
+        throw std::invalid_argument(fmt::format("channels {}..{} are no range of at least one channel", least, most));
+    }
+    if (cluster.node_count() > 1 && facts_.nic_line_bytes_per_s <= 0) {
+        throw std::invalid_argument(fmt::format("nic_line_bytes_per_s {} on a cluster of {} nodes: the line rate of a NIC must be positive",
+                                                facts_.nic_line_bytes_per_s, cluster.node_count()));
+    }
+    if ((!cluster.has_nvswitch() || facts_.nvlink_nccl_bytes_per_s <= 0) && facts_.pcie_nccl_bytes_per_s <= 0) {
+        throw std::invalid_argument("nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
+    }
+    bool any = false;
+    for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
+        for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
+            const auto algorithm = static_cast<Algorithm>(a);
+            const auto protocol = static_cast<Protocol>(p);
+            const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
+            const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
+            any = any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) && !collnet &&
+                          (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled));
+        }
+    }
+    if (!any) {
+        throw std::invalid_argument("the settings leave no algorithm: CollNet needs a SHARP plugin, NVLS, NVLSTree and PAT "
+                                    "run only with protocol Simple, NVLS must not be switched off where it is asked for");
+    }
+}
+
+CommGroup CommModel::make_group(std::span<const GpuId> members) const {
+    CommGroup group;
+    group.order = order_by_node(*cluster_, members);
+    group.members.assign(members.begin(), members.end());
+    group.ranks = group.order.ranks();
+    group.nodes = group.order.nodes();
+    group.ranks_per_node = group.ranks / group.nodes;
+    group.fewest_on_node = group.ranks;
+    std::uint64_t hash = mix(mix(kShapeSeed, group.ranks), group.nodes);
+    std::uint32_t fewest_nics = group.ranks;
+    for (std::uint32_t i = 0; i < group.nodes; ++i) {
+        const auto gpus = group.order.node(i);
+        const auto count = static_cast<std::uint32_t>(gpus.size());
+        const std::uint32_t nics = distinct_nics(*cluster_, gpus);
+        group.fewest_on_node = std::min(group.fewest_on_node, count);
+        group.most_on_node = std::max(group.most_on_node, count);
+        fewest_nics = std::min(fewest_nics, nics);
+        hash = mix(mix(hash, count), nics);
+    }
+    if (group.ranks > 1) {
+        SearchInput in = search_input(*cluster_, facts_, settings_, group.nodes);
+        in.gpus = group.fewest_on_node;
+        in.nics = std::min(fewest_nics, in.gpus);
+        group.search = search_channels(in);
+        if (group.most_on_node != group.fewest_on_node) {
+            in.gpus = group.most_on_node;
+            group.search = combine(group.search, search_channels(in));
+        }
+        const int percent = nvls_efficiency_percent(facts_.generation);
+        const auto classify = [&](Wiring wiring, int channels) {
+            return ChannelWiring(*cluster_, group.order, wiring, percent).classify(static_cast<std::uint32_t>(channels), hash);
+        };
+        group.ring = classify(Wiring::ring, group.search.ring.channels);
+        group.tree = classify(Wiring::tree, group.search.tree.channels);
+        if (group.search.nvls.channels > 0) {
+            group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
+        }
+    }
+    group.shape_hash = hash;
+    return group;
+}
+
+TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
+    return tune(tuner_input(facts_, settings_, group), kind);
+}
+
+CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
+    assert(size >= 0 && "a size is not negative");
+    CollectivePlan plan;
+    if (group.ranks < 2 || size == 0) {
+        return plan;
+    }
+    const TunerInput in = tuner_input(facts_, settings_, group);
+    const TunerTable table = tune(in, kind);
+    double best = std::numeric_limits<double>::infinity();
+    std::vector<std::string> offered;
+    for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
+        for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
+            const auto algorithm = static_cast<Algorithm>(a);
+            const auto protocol = static_cast<Protocol>(p);
+            if (!allowed(settings_.algorithms, algorithm) || !allowed(settings_.protocols, protocol)) {
+                continue;
+            }
+            const double time = tuner_time_s(in, table, kind, algorithm, protocol, size);
+            if (time < best) {
+                best = time;
+                plan.algorithm = algorithm;
+                plan.protocol = protocol;
+            }
+        }
+    }
+    if (best == std::numeric_limits<double>::infinity()) {
+        for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
+            for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
+                if (table.entry[a][p].bandwidth_gb_per_s > 0) {
+                    offered.push_back(fmt::format("{}/{}", algorithm_name(static_cast<Algorithm>(a)), protocol_name(static_cast<Protocol>(p))));
+                }
+            }
+        }
+        throw std::invalid_argument(fmt::format("{} over {} ranks on {} {} cannot run with the algorithms and protocols allowed; NCCL offers {} here",
+                                                collective_name(kind), group.ranks, group.nodes, group.nodes == 1 ? "node" : "nodes", names(offered)));
+    }
+    const Algorithm a = plan.algorithm;
+    const Protocol p = plan.protocol;
+    const TunerEntry& entry = table.entry[static_cast<int>(a)][static_cast<int>(p)];
+    const bool nvls = a == Algorithm::nvls || a == Algorithm::nvls_tree;
+    const int executed = nvls ? nvls_channels(in.generation, in.nodes, limits_of(settings_)) : in.channels;
+    const double used = used_channels(a, p, size, group.ranks, group.search, executed);
+    plan.channels = static_cast<int>(used);
+    plan.tuner_s = best;
+    const LatencyInput run{.tuner = in, .kind = kind, .algorithm = a, .protocol = p, .size = size, .channels = used, .entry = entry};
+    plan.fill = picoseconds_from_s(fill_s(run));
+    plan.latency = picoseconds_from_s(hop_latency_s(run)) + plan.fill;
+    plan.uses_network = group.nodes > 1;
+    plan.uses_nvlink = group.most_on_node > 1 && cluster_->has_nvswitch();
+
+    const ChannelClasses& classes = classes_of(group, a);
+    const Bytes work = work_bytes(a, p, kind, size, group.ranks);
+    const double cap = channel_cap(in, a, p, kind, used, entry);
+    for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
+        const double share = static_cast<double>(classes.size[c]) / classes.channels;
+        PlannedActivity activity;
+        activity.work = scaled_up(work, classes.size[c], classes.channels);
+        activity.weight = static_cast<std::uint32_t>(std::max(1.0, plan.channels * share + .5));
+        activity.cap = cap > 0 ? std::max<Rate>(1, rate_from_bytes_per_s(cap * share)) : 0;
+        activity.demand = c;
+        plan.activities.push_back(activity);
+    }
+    return plan;
+}
+
+std::vector<LinkUse> CommModel::demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
+                                       std::uint32_t demand_index) const {
+    const Wiring wiring = wiring_of(plan.algorithm, kind);
+    return ChannelWiring(*cluster_, group.order, wiring, nvls_efficiency_percent(facts_.generation))
+        .demand(classes_of(group, plan.algorithm), demand_index);
+}
+
+}  // namespace fabricast

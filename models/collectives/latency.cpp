@@ -1,0 +1,105 @@
+#include "models/collectives/latency.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "models/collectives/execution.hpp"
+
+namespace fabricast {
+
+namespace {
+
+// Rows by generation (Volta: NCCL's own figures), columns LL and Simple. LL128 keeps NCCL's figures.
+constexpr HopLatency kLowLatencyRing[] = {{6.6, .6}, {8.5, .9}, {5.0, .8}, {8.0, 1.2}};
+constexpr HopLatency kSimpleRing[] = {{8.4, 3.4}, {23.5, 7.4}, {17.5, 2.8}, {16.5, 4.4}};
+constexpr double kNvlsRoundTrip = 8e-6;  // s
+
+constexpr double kKiB = 1024;
+
+HopLatency ring_latency(const LatencyInput& in) {
+    if (in.tuner.nodes == 1 && in.tuner.search.nvlink_intra) {
+        return nvlink_ring_latency(in.tuner.generation, in.protocol);
+    }
+    return {base_latency_us(in.algorithm, in.protocol), hop_latency_us(in.algorithm, in.protocol, in.tuner.search.nvlink_intra, false)};
+}
+
+/// Bytes one channel handles in an elementary step.
+double chunk_bytes(Protocol p) {
+    constexpr double kChunk[] = {32 * kKiB, 576'000, 512 * kKiB};
+    return kChunk[static_cast<int>(p)];
+}
+
+/// NVLS: 16, 32, 64, 128 KiB from 0, 2, 8, 64 loops of full chunks on. Taken as 16 KiB sqrt(loops), which passes
+/// through those steps, so that time rises with size.
+double nvls_chunk_bytes(double size, double streams) {
+    const double loops = size / (streams * 128 * kKiB);
+    return std::clamp(16 * kKiB * std::sqrt(loops), 16 * kKiB, 128 * kKiB);
+}
+
+/// NCCL's tree correction, straight between its points, so that time rises with size.
+double smooth_tree_correction(Protocol p, Bytes size) {
+    if (size < 64) {
+        return 1;
+    }
+    const Bytes point = static_cast<Bytes>(std::bit_floor(static_cast<std::uint64_t>(size)));
+    const double here = tree_correction(p, point);
+    const double next = tree_correction(p, 2 * point);
+    return here + (next - here) * (static_cast<double>(size - point) / static_cast<double>(point));
+}
+
+}  // namespace
+
+HopLatency nvlink_ring_latency(GpuGeneration generation, Protocol p) {
+    if (p == Protocol::ll128) {
+        return {base_latency_us(Algorithm::ring, p), hop_latency_us(Algorithm::ring, p, true, false)};
+    }
+    return (p == Protocol::ll ? kLowLatencyRing : kSimpleRing)[static_cast<int>(generation)];
+}
+
+double hop_latency_s(const LatencyInput& in) {
+    const TunerInput& tuner = in.tuner;
+    if (in.algorithm != Algorithm::ring) {
+        return in.entry.latency_us * 1e-6;
+    }
+    const double steps = static_cast<double>(tuner.ranks) - 1;
+    if (in.kind == Collective::broadcast) {
+        const HopLatency inside = ring_latency(in);
+        const double crossings = static_cast<double>(tuner.nodes) - 1;
+        const double outside = hop_latency_us(in.algorithm, in.protocol, true, true);
+        return (inside.base_us + (steps - crossings) * inside.hop_us + crossings * outside) * 1e-6;
+    }
+    if (tuner.nodes == 1) {
+        const HopLatency inside = ring_latency(in);
+        return (inside.base_us + steps * (in.kind == Collective::all_reduce ? 2 : 1) * inside.hop_us) * 1e-6;
+    }
+    const bool plateau = in.protocol == Protocol::simple && in.kind == Collective::all_reduce;
+    return in.entry.latency_us * (plateau ? ring_plateau(tuner, in.size) : 1) * 1e-6;
+}
+
+double fill_s(const LatencyInput& in) {
+    const TunerInput& tuner = in.tuner;
+    const double bytes = static_cast<double>(in.size);
+    const double rate = in.entry.bandwidth_gb_per_s * 1e9;
+    if (in.algorithm == Algorithm::ring && in.kind == Collective::broadcast) {
+        const double in_flight = std::min(bytes, in.channels * chunk_bytes(in.protocol));
+        return (static_cast<double>(tuner.ranks) - 2) * in_flight / rate;
+    }
+    if (in.algorithm == Algorithm::ring && tuner.nodes == 1 && tuner.search.nvlink_intra) {
+        const double stored = static_cast<double>(wire_bytes(in.size, in.protocol)) / tuner.ranks;
+        return stored / (in.channels * channel_gb_per_s(tuner.generation) * 1e9);
+    }
+    if (in.algorithm == Algorithm::tree) {
+        return bytes / rate * (1 / smooth_tree_correction(in.protocol, in.size) - 1);
+    }
+    if (in.algorithm == Algorithm::nvls) {
+        const double streams = static_cast<double>(in.channels) * tuner.search.nvls.channels;
+        const double loop = std::min(bytes, streams * nvls_chunk_bytes(bytes, streams));
+        const double loops = bytes / loop;
+        const double wire = loop / rate;
+        return (loops + 1) * std::sqrt(wire * wire + kNvlsRoundTrip * kNvlsRoundTrip) - loops * wire;
+    }
+    return 0;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,318 @@
+#include "models/collectives/wiring.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fabricast {
+
+namespace {
+
+/// Units summed per link: an array over the range of links where that is dense, else a sorted list.
+class LinkTotals {
+public:
+    void add(const std::vector<LinkLoad>& loads, std::uint64_t times) {
+        for (const LinkLoad& load : loads) {
+            entries_.push_back({load.link, load.units * times});
+        }
+    }
+    /// After the last add().
+    void sum_up() {
+        if (entries_.empty()) {
+            return;
+        }
+        const auto by_link = [](const Entry& a, const Entry& b) { return a.link < b.link; };
+        const auto [low, high] = std::minmax_element(entries_.begin(), entries_.end(), by_link);
+        first_ = index(low->link);
+        const std::size_t range = index(high->link) - first_ + 1;
+        if (range <= 4 * entries_.size()) {
+            dense_.assign(range, 0);
+            for (const Entry& entry : entries_) {
+                dense_[index(entry.link) - first_] += entry.units;
+            }
+            entries_.clear();
+            return;
+        }
+        std::sort(entries_.begin(), entries_.end(), by_link);
+        std::size_t kept = 0;
+        for (std::size_t i = 1; i < entries_.size(); ++i) {
+            if (entries_[i].link == entries_[kept].link) {
+                entries_[kept].units += entries_[i].units;
+            } else {
+                entries_[++kept] = entries_[i];
+            }
+        }
+        entries_.resize(kept + 1);
+    }
+    std::uint64_t at(LinkId link) const {
+        if (!dense_.empty()) {
+            return dense_[index(link) - first_];
+        }
+        const auto found = std::lower_bound(entries_.begin(), entries_.end(), link, [](const Entry& e, LinkId l) { return e.link < l; });
+        return found->units;
+    }
+    /// In the order of links.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (std::size_t i = 0; i < dense_.size(); ++i) {
+            if (dense_[i] > 0) {
+                visit(LinkId{static_cast<std::uint32_t>(first_ + i)}, dense_[i]);
+            }
+        }
+        for (const Entry& entry : entries_) {
+            visit(entry.link, entry.units);
+        }
+    }
+
+private:
+    struct Entry {
+        LinkId link;
+        std::uint64_t units;
+    };
+    std::vector<Entry> entries_;
+    std::vector<std::uint64_t> dense_;
+    std::size_t first_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+    std::uint64_t x = hash * 0x9e3779b97f4a7c15u + value + 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;  // splitmix64 finaliser
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+std::uint32_t tree_parent(std::uint32_t v, std::uint32_t nodes) {
+    if (v == 0) {
+        return 0;
+    }
+    const std::uint32_t bit = v & (~v + 1);
+    const std::uint32_t up = (v ^ bit) | (bit << 1);
+    return up < nodes ? up : v ^ bit;
+}
+
+GroupOrder order_by_node(const Cluster& cluster, std::span<const GpuId> members) {
+    if (members.empty()) {
+        throw std::invalid_argument("a communicator needs at least one member");
+    }
+    struct Place {
+        std::uint32_t node, gpu, rank;
+    };
+    std::vector<Place> places;
+    places.reserve(members.size());
+    for (const GpuId gpu : members) {
+        if (index(gpu) >= cluster.gpu_count()) {
+            throw std::invalid_argument(fmt::format("GPU {} is no member of a cluster of {} GPUs", index(gpu), cluster.gpu_count()));
+        }
+        places.push_back({static_cast<std::uint32_t>(cluster.node_of(gpu)), static_cast<std::uint32_t>(gpu),
+                          static_cast<std::uint32_t>(places.size())});
+    }
+    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.gpu < b.gpu; });
+    struct Run {
+        std::uint32_t first_rank, begin, end;
+    };
+    std::vector<Run> runs;
+    for (std::uint32_t i = 0; i < places.size(); ++i) {
+        if (i > 0 && places[i].gpu == places[i - 1].gpu) {
+            throw std::invalid_argument(fmt::format("GPU {} is twice in one communicator", places[i].gpu));
+        }
+        if (i == 0 || places[i].node != places[i - 1].node) {
+            runs.push_back({places[i].rank, i, i});
+        }
+        runs.back().first_rank = std::min(runs.back().first_rank, places[i].rank);
+        runs.back().end = i + 1;
+    }
+    std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.first_rank < b.first_rank; });
+    GroupOrder order;
+    order.gpus.reserve(places.size());
+    for (const Run& run : runs) {
+        order.begin.push_back(order.ranks());
+        for (std::uint32_t i = run.begin; i < run.end; ++i) {
+            order.gpus.push_back(GpuId{places[i].gpu});
+        }
+    }
+    order.begin.push_back(order.ranks());
+    return order;
+}
+
+std::uint32_t ChannelWiring::units_per_channel() const {
+    switch (wiring_) {
+        case Wiring::ring: return 1;
+        case Wiring::tree: return 2;  // two trees, half a channel each
+        case Wiring::pat: return order_->ranks() - 1;
+        default: return 2 * nvls_percent_;
+    }
+}
+
+void ChannelWiring::append_loads(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
+    switch (wiring_) {
+        case Wiring::ring: append_ring(pattern, out); break;
+        case Wiring::tree:
+            append_chains(pattern, out);
+            append_double_tree(pattern, 1, out);
+            break;
+        case Wiring::nvls_tree:
+            append_nvls(pattern, out);
+            append_double_tree(pattern, nvls_percent_, out);
+            break;
+        case Wiring::pat: append_pat(out); break;
+        default: append_nvls(pattern, out); break;
+    }
+}
+
+void ChannelWiring::hop(GpuId from, GpuId to, std::uint32_t units, std::vector<LinkLoad>& out) const {
+    route_.clear();
+    cluster_->route(from, to, route_);
+    for (const LinkId link : route_) {
+        out.push_back({link, units});
+    }
+}
+
+void ChannelWiring::append_ring(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
+    const std::uint32_t nodes = order_->nodes();
+    GpuId first{}, previous{};
+    for (std::uint32_t i = 0; i < nodes; ++i) {
+        const auto gpus = order_->node(i);
+        const auto g = static_cast<std::uint32_t>(gpus.size());
+        for (std::uint32_t j = 0; j < g; ++j) {
+            const std::uint32_t place = i % 2 == 0 ? (pattern + j) % g : (pattern % g + 2 * g - 1 - j) % g;
+            const GpuId gpu = gpus[place];
+            if (i == 0 && j == 0) {
+                first = gpu;
+            } else {
+                hop(previous, gpu, 1, out);
+            }
+            previous = gpu;
+        }
+    }
+    hop(previous, first, 1, out);
+}
+
+void ChannelWiring::append_chains(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
+    for (std::uint32_t i = 0; i < order_->nodes(); ++i) {
+        const auto gpus = order_->node(i);
+        const auto g = static_cast<std::uint32_t>(gpus.size());
+        for (std::uint32_t j = 1; j < g; ++j) {
+            const GpuId near = gpus[(pattern + j - 1) % g];
+            const GpuId far = gpus[(pattern + j) % g];
+            hop(far, near, 2, out);  // reduce
+            hop(near, far, 2, out);  // broadcast
+        }
+    }
+}
+
+void ChannelWiring::append_double_tree(std::uint32_t pattern, std::uint32_t half, std::vector<LinkLoad>& out) const {
+    const std::uint32_t nodes = order_->nodes();
+    const auto gpu_of = [&](std::uint32_t node) {
+        const auto gpus = order_->node(node);
+        return gpus[pattern % gpus.size()];
+    };
+    const auto second = [&](std::uint32_t v) { return nodes % 2 == 0 ? nodes - 1 - v : (v + 1) % nodes; };
+    for (std::uint32_t v = 1; v < nodes; ++v) {
+        const std::uint32_t parent = tree_parent(v, nodes);
+        hop(gpu_of(v), gpu_of(parent), half, out);
+        hop(gpu_of(parent), gpu_of(v), half, out);
+        hop(gpu_of(second(v)), gpu_of(second(parent)), half, out);
+        hop(gpu_of(second(parent)), gpu_of(second(v)), half, out);
+    }
+}
+
+void ChannelWiring::append_nvls(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
+    constexpr std::uint32_t kWhole = 200;  // against 2 * percent units a channel
+    const bool reduce = wiring_ != Wiring::nvls_gather;
+    const bool multicast = wiring_ != Wiring::nvls_scatter;
+    for (std::uint32_t i = 0; i < order_->nodes(); ++i) {
+        const auto gpus = order_->node(i);
+        const GpuId head = gpus[pattern % gpus.size()];
+        for (const GpuId gpu : gpus) {
+            if (reduce) {
+                out.push_back({cluster_->nvlink_up(gpu), kWhole});
+            }
+            if (multicast) {
+                out.push_back({cluster_->nvlink_down(gpu), kWhole});
+            }
+        }
+        if (reduce) {
+            out.push_back({cluster_->nvlink_down(head), kWhole});
+        }
+        if (multicast) {
+            out.push_back({cluster_->nvlink_up(head), kWhole});
+        }
+    }
+}
+
+void ChannelWiring::append_pat(std::vector<LinkLoad>& out) const {
+    const std::uint32_t n = order_->ranks();
+    for (std::uint32_t distance = 1; distance < n; distance *= 2) {
+        const std::uint32_t chunks = (n - 1) / distance - (n - 1) / (2 * distance);  // lowest set bit = distance
+        for (std::uint32_t v = 0; v < n; ++v) {
+            hop(order_->gpus[v], order_->gpus[(v + distance) % n], chunks, out);
+        }
+    }
+}
+
+ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& hash) const {
+    assert(channels > 0 && "a collective has a channel");
+    const Links& links = cluster_->links();
+    std::uint32_t patterns = 1;
+    for (std::uint32_t i = 0; wiring_ != Wiring::pat && i < order_->nodes(); ++i) {
+        patterns = std::max(patterns, order_->begin[i + 1] - order_->begin[i]);
+    }
+    ChannelClasses classes;
+    classes.channels = channels;
+    classes.class_of.assign(std::min(patterns, channels), 0);
+
+    std::vector<std::vector<LinkLoad>> loads(classes.patterns());
+    LinkTotals total;
+    for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
+        append_loads(p, loads[p]);
+        total.add(loads[p], classes.channels_of_pattern(p));
+    }
+    total.sum_up();
+    std::vector<double> rates;  // bottleneck of each class, per unit
+    for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
+        double rate = std::numeric_limits<double>::max();
+        for (const LinkLoad& load : loads[p]) {
+            const Rate capacity = links.capacity[index(load.link)];
+            const std::uint64_t units = total.at(load.link);
+            rate = std::min(rate, static_cast<double>(capacity) / static_cast<double>(units));
+            hash = mix(mix(hash, static_cast<std::uint64_t>(capacity)), units);
+        }
+        const auto known = std::find(rates.begin(), rates.end(), rate);
+        classes.class_of[p] = static_cast<std::uint32_t>(known - rates.begin());
+        if (known == rates.end()) {
+            rates.push_back(rate);
+            classes.size.push_back(0);
+        }
+        classes.size[classes.class_of[p]] += classes.channels_of_pattern(p);
+    }
+    return classes;
+}
+
+std::vector<LinkUse> ChannelWiring::demand(const ChannelClasses& classes, std::uint32_t which) const {
+    assert(which < classes.size.size() && "a class of this collective");
+    std::vector<LinkLoad> loads;
+    LinkTotals total;
+    for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
+        if (classes.class_of[p] == which) {
+            loads.clear();
+            append_loads(p, loads);
+            total.add(loads, classes.channels_of_pattern(p));
+        }
+    }
+    total.sum_up();
+    const std::uint64_t whole = std::uint64_t{units_per_channel()} * classes.size[which];
+    std::vector<LinkUse> uses;
+    total.for_each([&](LinkId link, std::uint64_t units) {
+        // Rounded up: a link never carries fewer bytes than cross it.
+        uses.push_back({link, static_cast<std::uint32_t>((units * kCoefficientOne + whole - 1) / whole)});
+    });
+    return uses;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,318 @@
+#include "models/parallel/compiler.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/parallel/ranks.hpp"
+
+namespace fabricast {
+namespace {
+
+using program::Program;
+
+// CUDA context 300-500 MB (public memory estimators).
+constexpr Bytes kContextBytes = 450'000'000;
+// Buffers of a NCCL communicator: 342 MB for 2 GPUs, 392 MB for 4 to 8 (published system tables of a serving estimator).
+constexpr Bytes kCommunicatorBytes = 392'000'000;
+// Reserved / allocated by the caching allocator: median 1.038, range 1.007-1.093 (344 published records, 8 GPUs).
+constexpr double kAllocatorOverhead = 0.038;
+
+Bytes share(Bytes bytes, std::int64_t parts) {
+    return (bytes + parts - 1) / parts;
+}
+
+void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software, const StageParameters& parameters) {
+    const Layout& l = plan.layout;
+    const Bytes p = parameters.total();
+    const Bytes weight = plan.precision == Precision::fp32 ? 4 : 2;
+    const Bytes gradient = software.fp32_gradients || plan.precision == Precision::fp32 ? 4 : 2;
+    const Bytes optimizer = plan.precision == Precision::fp32 ? 8 : 12;
+    const auto set = [&](MemoryCause cause, Bytes bytes) { t.base_memory[static_cast<std::size_t>(cause)] = bytes; };
+    set(MemoryCause::weights, share(p * weight, l.zero >= 3 ? l.dp : 1));
+    set(MemoryCause::gradients, share(p * gradient, l.zero >= 2 ? l.dp : 1));
+    set(MemoryCause::optimizer, share(p * optimizer, l.zero >= 1 ? l.dp : 1));
+    set(MemoryCause::context, kContextBytes);
+    const int communicators = (l.tp > 1) + (l.dp > 1) + (l.pp > 1);
+    set(MemoryCause::communication, communicators * kCommunicatorBytes);
+}
+
+program::MemoryPeak with_allocator(program::MemoryPeak peak) {
+    Bytes tensors = 0;
+    for (std::size_t c = 0; c < kMemoryCauseCount; ++c) {
+        if (static_cast<MemoryCause>(c) != MemoryCause::context && static_cast<MemoryCause>(c) != MemoryCause::communication) tensors += peak.parts[c];
+    }
+    const Bytes extra = static_cast<Bytes>(kAllocatorOverhead * static_cast<double>(tensors));
+    peak.parts[static_cast<std::size_t>(MemoryCause::temporary)] += extra;
+    peak.total += extra;
+    return peak;
+}
+
+// Groups, shapes, plans and demands of one slot.
+class GroupBook {
+public:
+    GroupBook(Program& program, const CommModel& comm) : p_(program), comm_(comm) {}
+
+    std::uint32_t add(std::string name, std::vector<std::uint32_t> members) {
+        std::vector<GpuId> gpus;
+        for (const std::uint32_t rank : members) gpus.push_back(GpuId{rank});
+        comm_groups_.push_back(comm_.make_group(gpus));
+        const auto [at, fresh] = shapes_.try_emplace(comm_groups_.back().shape_hash, static_cast<std::uint32_t>(examples_.size()));
+        if (fresh) examples_.push_back(static_cast<std::uint32_t>(p_.groups.size()));
+        p_.groups.push_back({std::move(name), std::move(members), at->second, {}});
+        return static_cast<std::uint32_t>(p_.groups.size() - 1);
+    }
+
+    // Plans of every (call, shape) pair that occurs.
+    void plan(const std::vector<CallInfo>& calls, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& used) {
+        p_.plans.assign(calls.size(), std::vector<program::Plan>(examples_.size()));
+        chosen_.assign(calls.size(), std::vector<CollectivePlan>(examples_.size()));
+        std::vector<std::map<std::tuple<Collective, Algorithm, int, std::uint32_t>, std::uint32_t>> classes(examples_.size());
+        struct Needed { Collective kind; CollectivePlan plan; std::uint32_t index; };
+        std::vector<std::vector<Needed>> needed(examples_.size());
+        for (const auto& [call, shape] : used) {
+            const CallInfo& info = calls[call];
+            const CommGroup& group = comm_groups_[examples_[shape]];
+            CollectivePlan plan = comm_.plan(group, info.kind, info.bytes);
+            program::Plan& out = p_.plans[call][shape];
+            const auto part = [&](std::int64_t whole) { return (whole * info.share + 999) / 1000; };
+            out.latency = part(plan.latency);
+            out.uses_nvlink = plan.uses_nvlink;
+            out.uses_network = plan.uses_network;
+            for (const PlannedActivity& activity : plan.activities) {
+                const auto key = std::make_tuple(info.kind, plan.algorithm, plan.channels, activity.demand);
+                const auto [at, fresh] = classes[shape].try_emplace(key, static_cast<std::uint32_t>(needed[shape].size()));
+                if (fresh) needed[shape].push_back({info.kind, plan, activity.demand});
+                out.activities.push_back({part(activity.work), activity.weight, activity.cap, at->second});
+            }
+            chosen_[call][shape] = std::move(plan);
+        }
+        for (std::size_t g = 0; g < p_.groups.size(); ++g) {
+            for (const Needed& need : needed[p_.groups[g].shape]) {
+                p_.groups[g].demands.push_back(static_cast<std::uint32_t>(p_.demands.size()));
+                p_.demands.push_back(comm_.demand(comm_groups_[g], need.kind, need.plan, need.index));
+            }
+        }
+    }
+    const CollectivePlan& chosen(std::uint32_t call, std::uint32_t shape) const { return chosen_[call][shape]; }
+
+private:
+    Program& p_;
+    const CommModel& comm_;
+    std::vector<CommGroup> comm_groups_;
+    std::map<std::uint64_t, std::uint32_t> shapes_;
+    std::vector<std::uint32_t> examples_;
+    std::vector<std::vector<CollectivePlan>> chosen_;
+};
+
+// How often each operation of a template runs in one step.
+std::vector<std::int64_t> executions(const program::Template& t) {
+    std::vector<std::int64_t> out(t.operations.size(), 0);
+    const auto walk = [&](const auto& self, std::uint32_t begin, std::uint32_t end, std::int64_t times) -> void {
+        for (std::uint32_t n = begin; n < end;) {
+            const program::Node& node = t.nodes[n];
+            if (node.kind == program::Node::Kind::operation) {
+                out[node.operation] += times;
+                ++n;
+            } else {
+                self(self, n + 1, node.end, node.kind == program::Node::Kind::repeat ? times * node.count : times);
+                n = node.end;
+            }
+        }
+    };
+    // the outermost repeat is the step itself
+    walk(walk, 1, t.nodes[0].end, 1);
+    return out;
+}
+
+class Compiler {
+public:
+    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster, const ComputeModel& compute,
+             const CommModel& comm)
+        : a_(a), plan_(plan), l_(plan.layout), software_(software), cluster_(cluster), comm_(comm), costs_(compute, software), map_(plan.layout),
+          book_(out_.program, comm) {}
+
+    CompiledStep run(std::int64_t steps) {
+        build_templates(steps);
+        place_ranks();
+        price_calls();
+        route_messages();
+        out_.program.costs = costs_.take();
+        count_flops();
+        if (const std::string broken = program::validate(out_.program); !broken.empty()) throw std::logic_error("compiled program: " + broken);
+        return std::move(out_);
+    }
+
+private:
+    void build_templates(std::int64_t steps) {
+        for (std::int64_t stage = 0; stage < l_.pp; ++stage) {
+            const std::uint32_t t = build_stage(a_, plan_, software_, stage, steps, {out_.program, calls_, costs_});
+            program::Template& tmpl = out_.program.templates[t];
+            StageSummary summary;
+            const StageParameters parameters = stage_parameters(a_, l_, stage);
+            set_base_memory(tmpl, plan_, software_, parameters);
+            summary.parameters = parameters.total();
+            summary.memory = with_allocator(program::peak_memory(tmpl));
+            summary.in_flight = most_in_flight(schedule_steps(l_.schedule, stage, l_.pp, l_.vpp, plan_.micro_batches(), false));
+            out_.stages.push_back(std::move(summary));
+        }
+    }
+
+    void place_ranks() {
+        Program& p = out_.program;
+        p.ranks.resize(map_.world());
+        out_.stage_of_rank.resize(map_.world());
+        for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            const Coordinates c = map_.at(rank);
+            p.ranks[rank].tmpl = static_cast<std::uint32_t>(c.pp);
+            p.ranks[rank].groups.assign(static_cast<std::size_t>(Slot::count), program::kNone);
+            out_.stage_of_rank[rank] = static_cast<int>(c.pp);
+        }
+        const auto assign = [&](Slot slot, const std::string& name, const std::vector<std::uint32_t>& members) {
+            const std::uint32_t g = book_.add(name, members);
+            for (const std::uint32_t rank : members) p.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
+        };
+        // A line of ranks is made by its first member.
+        for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            const Coordinates c = map_.at(rank);
+            if (c.tp == 0) assign(Slot::tp, fmt::format("tp of rank {}", rank), map_.line(c, 't'));
+            if (c.dp == 0) {
+                assign(Slot::parameter, fmt::format("dp parameters of rank {}", rank), map_.line(c, 'd'));
+                assign(Slot::gradient, fmt::format("dp gradients of rank {}", rank), map_.line(c, 'd'));
+            }
+            if (l_.zero < 1 && c.tp == 0 && c.pp == 0) {
+                std::vector<std::uint32_t> members;
+                for (std::int64_t pp = 0; pp < l_.pp; ++pp) {
+                    for (const std::uint32_t m : map_.line({0, c.cp, c.dp, pp}, 't')) members.push_back(m);
+                }
+                assign(Slot::norm, fmt::format("model of rank {}", rank), members);
+            }
+            if (a_.tied_embeddings && l_.pp > 1 && c.pp == 0) {
+                assign(Slot::embedding, fmt::format("embedding of rank {}", rank), {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
+            }
+        }
+        if (l_.zero >= 1) {
+            std::vector<std::uint32_t> all(map_.world());
+            for (std::uint32_t rank = 0; rank < map_.world(); ++rank) all[rank] = rank;
+            assign(Slot::norm, "world", all);
+        }
+    }
+
+    void price_calls() {
+        Program& p = out_.program;
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::int64_t, std::uint32_t>> used;  // (call, shape) -> count, group
+        std::vector<std::vector<std::int64_t>> runs;
+        for (const program::Template& t : p.templates) runs.push_back(executions(t));
+        std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, bool> seen;  // ranks of equal template and shapes
+        for (const program::Rank& rank : p.ranks) {
+            std::vector<std::uint32_t> shapes;
+            for (const std::uint32_t g : rank.groups) shapes.push_back(g == program::kNone ? g : p.groups[g].shape);
+            if (!seen.try_emplace({rank.tmpl, shapes}, true).second) continue;
+            const program::Template& t = p.templates[rank.tmpl];
+            std::map<std::uint32_t, std::int64_t> count;
+            for (std::size_t i = 0; i < t.operations.size(); ++i) {
+                if (t.operations[i].kind == program::OpKind::collective) count[t.operations[i].payload] += runs[rank.tmpl][i];
+            }
+            for (const auto& [call, times] : count) {
+                const std::uint32_t g = rank.groups[p.calls[call].slot];
+                auto& entry = used[{call, p.groups[g].shape}];
+                if (times > entry.first) entry = {times, g};
+            }
+        }
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+        for (const auto& [key, value] : used) pairs.push_back(key);
+        book_.plan(calls_, pairs);
+        for (const auto& [key, value] : used) {
+            const CallInfo& info = calls_[key.first];
+            constexpr std::string_view kSlotNames[] = {"tp", "dp", "dp", "all", "embedding"};
+            out_.calls.push_back({info, fmt::format("{} {}", kSlotNames[static_cast<std::size_t>(info.slot)], p.groups[value.second].members.size()), value.first,
+                                  book_.chosen(key.first, key.second), value.second});
+        }
+    }
+
+    void route_messages() {
+        if (l_.pp == 1) return;
+        Program& p = out_.program;
+        Bytes bytes = 0;
+        for (const program::Batch& batch : p.batches) {
+            for (const program::MessageHalf& half : batch.halves) bytes = std::max(bytes, half.bytes);
+        }
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> routes;
+        const auto route = [&](std::uint32_t from, std::uint32_t to) {
+            const auto [at, fresh] = routes.try_emplace({from, to}, static_cast<std::uint32_t>(p.routes.size()));
+            if (fresh) {
+                CommModel::Message message = comm_.message(GpuId{from}, GpuId{to}, bytes);
+                p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap, message.uses_nvlink, message.uses_network});
+                p.demands.push_back(std::move(message.links));
+            }
+            return at->second;
+        };
+        for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            Coordinates c = map_.at(rank);
+            const std::int64_t stage = c.pp;
+            c.pp = (stage + 1) % l_.pp;
+            const std::uint32_t next = map_.rank(c);
+            c.pp = (stage + l_.pp - 1) % l_.pp;
+            const std::uint32_t previous = map_.rank(c);
+            std::vector<program::Peer>& peers = p.ranks[rank].peers;
+            peers.resize(static_cast<std::size_t>(PeerSlot::count));
+            peers[static_cast<std::size_t>(PeerSlot::send_forward)] = {next, 0, route(rank, next)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_forward)] = {previous, 0, program::kNone};
+            peers[static_cast<std::size_t>(PeerSlot::send_backward)] = {previous, 1, route(rank, previous)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_backward)] = {next, 1, program::kNone};
+        }
+    }
+
+    void count_flops() {
+        const auto batch = static_cast<double>(plan_.global_batch), length = static_cast<double>(plan_.sequence);
+        const auto vocab = static_cast<double>(padded_vocab(a_, l_.tp));
+        out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp));
+        const double head = 6.0 * batch * length * static_cast<double>(a_.hidden) * vocab;
+        out_.hardware_flops = out_.model_flops;
+        if (plan_.recompute == Recompute::full) out_.hardware_flops += (out_.model_flops - head) / 3;
+        if (plan_.recompute == Recompute::selective) out_.hardware_flops += attention_flops(a_, batch, length) / 3;
+    }
+
+    const Architecture& a_;
+    const TrainingPlan& plan_;
+    const Layout& l_;
+    const SoftwareFeatures& software_;
+    const Cluster& cluster_;
+    const CommModel& comm_;
+    CostBook costs_;
+    RankMap map_;
+    CompiledStep out_;
+    GroupBook book_;
+    std::vector<CallInfo> calls_;
+};
+
+}  // namespace
+
+CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
+                          const ComputeModel& compute, const CommModel& comm, std::int64_t steps) {
+    if (cluster.gpu_count() != plan.layout.world()) throw std::logic_error("layout and cluster differ in size");
+    return Compiler(a, plan, software, cluster, compute, comm).run(steps);
+}
+
+std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute) {
+    std::vector<StageSummary> out;
+    for (std::int64_t stage = 0; stage < plan.layout.pp; ++stage) {
+        Program program;
+        std::vector<CallInfo> calls;
+        CostBook costs(compute, software);
+        build_stage(a, plan, software, stage, 1, {program, calls, costs});
+        StageSummary summary;
+        const StageParameters parameters = stage_parameters(a, plan.layout, stage);
+        set_base_memory(program.templates.back(), plan, software, parameters);
+        summary.parameters = parameters.total();
+        summary.memory = with_allocator(program::peak_memory(program.templates.back()));
+        summary.in_flight = most_in_flight(schedule_steps(plan.layout.schedule, stage, plan.layout.pp, plan.layout.vpp, plan.micro_batches(), false));
+        out.push_back(std::move(summary));
+    }
+    return out;
+}
+
+}  // namespace fabricast

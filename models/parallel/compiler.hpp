@@ -1,0 +1,49 @@
+// Transformer + layout + cluster -> Program, with the memory of every stage.
+//
+// Static memory of a rank with P parameters (16-bit weights; a fp32 copy and two Adam moments make 12 B):
+//   weights 2 P (/dp with ZeRO-3), gradients 4 P or 2 P (/dp with ZeRO-2 and 3), optimizer 12 P (/dp with ZeRO-1, 2, 3)
+// Activations come from a replay of the template in order. Outside tensors: CUDA context and communicator buffers
+// (constants at the head of the .cpp); the allocator reserves a little more than it hands out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/parallel/stage_builder.hpp"
+
+namespace fabricast {
+
+struct StageSummary {
+    program::MemoryPeak memory;
+    std::int64_t parameters = 0;      ///< of one rank
+    std::int64_t in_flight = 0;       ///< micro-batches (of chunks) held at most
+};
+
+/// One call of the step on the group it uses, for the communication table.
+struct CallSummary {
+    CallInfo info;
+    std::string group;                ///< "tp 8"
+    std::int64_t calls_per_rank = 0;  ///< in a step, on the rank that calls it most
+    CollectivePlan plan;
+    std::uint32_t example_group = 0;  ///< index into program.groups
+};
+
+struct CompiledStep {
+    program::Program program;
+    std::vector<StageSummary> stages;
+    std::vector<int> stage_of_rank;
+    std::vector<CallSummary> calls;
+    double model_flops = 0, hardware_flops = 0;  ///< whole cluster, one step; attention in full
+};
+
+/// steps: how often the step is repeated in the program at most. Preconditions: check_layout() passed and the cluster has
+/// layout.world() GPUs. Throws std::logic_error if the program breaks a rule of program::validate (our bug).
+CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
+                          const ComputeModel& compute, const CommModel& comm, std::int64_t steps);
+
+/// Memory of every stage alone, without pricing anything (for verdicts and hints).
+std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute);
+
+}  // namespace fabricast

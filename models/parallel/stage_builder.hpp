@@ -1,0 +1,64 @@
+// The program of one pipeline stage: one template.
+//
+// The repeated step is cut where all ranks meet, at the gradient norm:
+//
+//   repeat steps { optimizer, parameter gather, pipeline schedule, gradient reduction, gradient norm, step end }
+//
+// so that a step of an idle machine usually is the period already. Inside the schedule a piece of work is emitted as
+// segments (kernels between synchronisation points) and communication operations:
+//
+//   tp, no SP   layer forward: [norm attention] AR [residual norm mlp] AR [residual]; backward mirrored
+//   tp, SP      all-gather before and reduce-scatter after attention and mlp; the backward gathers the saved input again
+//   ZeRO-3      every unit (embedding, layer, head) is gathered before its forward and again before its backward; its
+//               gradient is reduce-scattered after the backward of every micro-batch
+//   ZeRO 1, 2   parameters are gathered once after the optimizer; gradients reduced per bucket (2: every micro-batch)
+//
+// Blocking communication runs on the compute stream; overlapped communication on a stream of its own, with waits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/collectives/comm_model.hpp"
+#include "models/parallel/cost_book.hpp"
+#include "models/parallel/layout.hpp"
+#include "models/parallel/schedule.hpp"
+#include "models/program/program.hpp"
+
+namespace fabricast {
+
+/// Communicator slots of every rank.
+enum class Slot : std::uint16_t { tp, parameter, gradient, norm, embedding, count };
+/// Peer slots of every rank: forward to the next stage, from the previous; gradients to the previous, from the next.
+enum class PeerSlot : std::uint16_t { send_forward, receive_forward, send_backward, receive_backward, count };
+
+/// Where a call stands in the communication table.
+struct CallInfo {
+    std::string what;
+    Collective kind = Collective::all_reduce;
+    Slot slot = Slot::tp;
+    Bytes bytes = 0;              ///< of the whole collective
+    std::int32_t share = 1000;    ///< per mille of it that this call moves (chunked GEMMs split one collective in two)
+};
+
+/// What all stages share while their templates are built.
+struct ProgramParts {
+    program::Program& program;
+    std::vector<CallInfo>& calls;
+    CostBook& costs;
+};
+
+/// Parameters held by one rank of a stage (tensor-parallel shard), by unit.
+struct StageParameters {
+    std::int64_t layer = 0, embedding = 0, head = 0;
+    std::int64_t layers = 0;
+    std::int64_t total() const { return layer * layers + embedding + head; }
+};
+StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
+
+/// Appends the template of a stage to parts.program and returns its index. steps: repetitions of the step.
+std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
+                          std::int64_t steps, ProgramParts parts);
+
+}  // namespace fabricast

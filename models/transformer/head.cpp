@@ -1,0 +1,100 @@
+// Embedding in front of the first layer; final norm, head and loss behind the last; optimizer.
+//
+// Embedding forward: every rank looks up all tokens in its V/t rows (4 bytes an element), with t > 1 clears the rows
+// it does not own (2); learned positions are added (6; backward sums over the batch, 2), dropout 5. Backward: sorted
+// scatter, four times dearer a byte than the lookup (published range 3-5), into a dense gradient of V/t x h
+// that is cleared (2) and added to the accumulated one (10 bytes in fp32, 6 in 16 bit).
+// Loss: the stack's bytes per logit, half forward and half backward, in passes of about 4 bytes: 1 kernel each way
+// when fused (12 bytes in all), 3 in Megatron-LM (24: fp32 copy, exponentials, sums), 4 in eager fp32 (32).
+// The head multiplies in 16 bit also when the layers run in fp8; logits are fp32 inside the loss.
+// Adam: fp32 master, two moments read and written 24 + gradient 4 (2) + 16-bit weight 2 = 30 (28) bytes a parameter;
+// gradient norm reads each gradient (4 or 2), zeroing writes it. Multi-tensor kernels: one launch each.
+// Sources: Megatron-LM VocabParallelEmbedding, vocab_parallel_cross_entropy, apex FusedAdam; loss bytes: software.cpp.
+#include "models/transformer/kernel_list.hpp"
+
+#include <cmath>
+
+namespace fabricast {
+namespace {
+
+using detail::KernelList;
+
+constexpr std::int64_t kScatterCost = 4;
+
+/// One direction of the loss.
+void loss(KernelList& list, const SoftwareFeatures& f) {
+    const double logits = static_cast<double>(list.sizes().tokens * list.sizes().vocab);
+    const double half = f.loss_bytes_per_logit / 2;
+    const std::int64_t passes = half < 8 ? 1 : static_cast<std::int64_t>(half / 4);
+    list.bytes(std::llround(half * logits / static_cast<double>(passes)), passes);
+}
+
+Kernel optimizer_kernel(std::int64_t bytes) {
+    Kernel k;
+    k.account = Account::optimizer;
+    k.bytes = bytes;
+    return k;
+}
+
+}  // namespace
+
+std::vector<Kernel> embedding_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    list.pass(4, n.tokens * n.hidden);
+    if (s.tp > 1)
+        list.pass(2, n.tokens * n.hidden);
+    if (a.max_positions > 0)
+        list.pass(6, n.tokens * n.hidden);
+    if (f.dropout)
+        list.pass(4, n.norm_tokens * n.hidden, 1);
+    return list.take();
+}
+
+std::vector<Kernel> embedding_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    if (f.dropout)
+        list.pass(4, n.norm_tokens * n.hidden, 1);
+    if (a.max_positions > 0)
+        list.pass(2, n.tokens * n.hidden);
+    list.pass(2, n.vocab * n.hidden);
+    list.pass(4 * kScatterCost, n.tokens * n.hidden);
+    list.bytes((f.fp32_gradients ? 10 : 6) * n.vocab * n.hidden);
+    return list.take();
+}
+
+std::vector<Kernel> head_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    list.norm_forward(a.rms_norm);
+    list.gemm(n.tokens, n.vocab, n.hidden, detail::wide(s.precision), Account::gemm_ideal);
+    loss(list, f);
+    return list.take();
+}
+
+std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    const Precision precision = detail::wide(s.precision);
+    loss(list, f);
+    list.gemm(n.tokens, n.hidden, n.vocab, precision, Account::gemm_ideal);
+    list.gemm(n.vocab, n.hidden, n.tokens, precision, Account::gemm_ideal, 1, f.fp32_gradients);
+    list.norm_data(a.rms_norm);
+    list.norm_weight(a.rms_norm);
+    return list.take();
+}
+
+std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients) {
+    const std::int64_t gradient = fp32_gradients ? 4 : 2;
+    std::vector<Kernel> kernels;
+    if (gradient_parameters > 0)
+        kernels.push_back(optimizer_kernel(gradient * gradient_parameters));
+    if (parameters > 0)
+        kernels.push_back(optimizer_kernel((26 + gradient) * parameters));
+    if (gradient_parameters > 0)
+        kernels.push_back(optimizer_kernel(gradient * gradient_parameters));
+    return kernels;
+}
+
+}  // namespace fabricast

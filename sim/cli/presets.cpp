@@ -1,0 +1,187 @@
+// fabricast presets: what a scenario may name, with the facts that tell them apart.
+#include <fmt/format.h>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <nlohmann/json.hpp>
+
+#include "models/hardware/catalogue.hpp"
+#include "models/transformer/architecture.hpp"
+#include "models/transformer/layer.hpp"
+#include "sim/cli/command_line.hpp"
+#include "sim/cli/starter.hpp"
+#include "sim/report/page.hpp"
+#include "sim/report/text.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace fabricast::cli {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+std::int64_t parameters(const Architecture& model) { return count_parameters(model, model.vocab).total(model.layers); }
+
+std::string_view fusion_text(Fusion fusion) {
+    switch (fusion) {
+        case Fusion::fused: return "fused";
+        case Fusion::compiled: return "compiled";
+        case Fusion::eager: return "eager";
+    }
+    return "";
+}
+
+std::string tera(double value) { return value > 0 ? fmt::format("{:.1f}", value / 1e12) : "-"; }
+std::string giga(double value) { return value > 0 ? fmt::format("{:.0f}", value / 1e9) : "-"; }
+
+void print_nodes(report::Page& page) {
+    page.add("Nodes (cluster.node.preset)", report::Paint::bold).end();
+    report::Table table("llrlrl");
+    table.row({"name", "GPU", "GPUs", "network adapters", "achieved", "CPU"});
+    for (const NodeSpec& node : Catalogue::builtin().nodes()) {
+        table.row({node.name, node.gpu, fmt::format("{}", node.gpus),
+                   fmt::format("{} x {:.0f} Gb/s", node.nics, node.nic_bits_per_s / 1e9),
+                   report::percent(node.nic_efficiency), node.cpu});
+    }
+    table.print(page);
+}
+
+void print_gpus(report::Page& page) {
+    page.heading("GPUs (cluster.node.gpu.preset); peaks are dense TFLOP/s, NVLink is GB/s of one direction");
+    report::Table table("lrrrrrrl");
+    table.row({"name", "bf16", "fp8", "GiB", "HBM TB/s", "NVLink", "achieved", "NVLS"});
+    for (const GpuSpec& gpu : Catalogue::builtin().gpus()) {
+        table.row({gpu.name, tera(gpu.peak_bf16), tera(gpu.peak_fp8),
+                   fmt::format("{:.1f}", static_cast<double>(gpu.memory_mib) / 1024),
+                   fmt::format("{:.2f}", gpu.hbm_bytes_per_s / 1e12), giga(gpu.nvlink_nominal_bytes_per_s),
+                   giga(gpu.nvlink_achieved_bytes_per_s), gpu.nvls ? "yes" : "no"});
+    }
+    table.print(page);
+}
+
+void print_fabrics(report::Page& page) {
+    page.heading("Fabrics (cluster.fabric.kind)");
+    report::Table table("lrr");
+    table.row({"name", "nodes per pod", "switch latency"});
+    for (const FabricSpec& fabric : Catalogue::builtin().fabrics()) {
+        table.row({fabric.name, fmt::format("{}", fabric.nodes_per_pod),
+                   fmt::format("{:.2f} us", fabric.switch_latency_s * 1e6)});
+    }
+    table.print(page);
+}
+
+void print_models(report::Page& page) {
+    page.heading("Models (model.preset)");
+    report::Table table("llrrrrrr");
+    table.row({"name", "family", "parameters", "layers", "hidden", "heads", "MLP", "vocabulary"});
+    for (const Architecture& model : architectures()) {
+        const std::string heads = model.kv_heads == model.heads ? fmt::format("{}", model.heads)
+                                                                : fmt::format("{} / {}", model.heads, model.kv_heads);
+        table.row({model.name, model.family, fmt::format("{:.2f} B", static_cast<double>(parameters(model)) / 1e9),
+                   fmt::format("{}", model.layers), fmt::format("{}", model.hidden), heads,
+                   fmt::format("{}", model.ffn), fmt::format("{}", model.vocab)});
+    }
+    table.print(page);
+}
+
+void print_software(report::Page& page) {
+    page.heading("Software (training.software.preset)");
+    report::Table table("lllll");
+    table.row({"name", "attention", "pointwise", "gradients", "CUDA graphs"});
+    for (const SoftwareFeatures& software : software_stacks()) {
+        table.row({software.name, software.attention, std::string(fusion_text(software.fusion)),
+                   software.fp32_gradients ? "fp32" : "bf16", software.cuda_graphs ? "yes" : "no"});
+    }
+    table.print(page);
+}
+
+std::string presets_text(const Terminal& terminal) {
+    report::Page page(terminal.color, terminal.unicode, 110);
+    print_nodes(page);
+    print_gpus(page);
+    print_fabrics(page);
+    print_models(page);
+    print_software(page);
+    page.blank();
+    page.add("fabricast presets --scenario NAME writes a commented scenario for a node or a model.").end();
+    return page.text();
+}
+
+std::string presets_json() {
+    ordered_json nodes = ordered_json::array(), gpus = nodes, fabrics = nodes, models = nodes, software = nodes;
+    for (const NodeSpec& node : Catalogue::builtin().nodes()) {
+        nodes.push_back({{"name", node.name},
+                         {"gpu", node.gpu},
+                         {"gpus", node.gpus},
+                         {"nics", node.nics},
+                         {"nic_bits_per_s", node.nic_bits_per_s},
+                         {"nic_efficiency", node.nic_efficiency},
+                         {"cpu", node.cpu}});
+    }
+    for (const GpuSpec& gpu : Catalogue::builtin().gpus()) {
+        gpus.push_back({{"name", gpu.name},
+                        {"peak_bf16", gpu.peak_bf16},
+                        {"peak_fp8", gpu.peak_fp8},
+                        {"memory_mib", gpu.memory_mib},
+                        {"hbm_bytes_per_s", gpu.hbm_bytes_per_s},
+                        {"nvlink_nominal_bytes_per_s", gpu.nvlink_nominal_bytes_per_s},
+                        {"nvlink_achieved_bytes_per_s", gpu.nvlink_achieved_bytes_per_s},
+                        {"nvls", gpu.nvls}});
+    }
+    for (const FabricSpec& fabric : Catalogue::builtin().fabrics()) {
+        fabrics.push_back({{"name", fabric.name},
+                           {"nodes_per_pod", fabric.nodes_per_pod},
+                           {"switch_latency_s", fabric.switch_latency_s}});
+    }
+    for (const Architecture& model : architectures()) {
+        models.push_back({{"name", model.name},
+                          {"family", model.family},
+                          {"parameters", parameters(model)},
+                          {"layers", model.layers},
+                          {"hidden", model.hidden},
+                          {"heads", model.heads},
+                          {"kv_heads", model.kv_heads},
+                          {"ffn", model.ffn},
+                          {"vocab", model.vocab},
+                          {"source", model.source}});
+    }
+    for (const SoftwareFeatures& stack : software_stacks()) {
+        software.push_back({{"name", stack.name},
+                            {"attention", stack.attention},
+                            {"fusion", fusion_text(stack.fusion)},
+                            {"fp32_gradients", stack.fp32_gradients},
+                            {"cuda_graphs", stack.cuda_graphs}});
+    }
+    const ordered_json json = {{"schema_version", 1}, {"nodes", nodes},   {"gpus", gpus},
+                               {"fabrics", fabrics},  {"models", models}, {"software", software}};
+    return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+int presets(const Arguments& arguments) {
+    Options options;
+    options.usage = "fabricast presets [option]...";
+    options.named.add_options()("json", "as JSON")("scenario", po::value<std::string>()->value_name("NAME"),
+                                                   "print a commented scenario for a node or a model")(
+        "no-color", "no colour, as with NO_COLOR set");
+    options.examples =
+        "examples\n"
+        "  fabricast presets --scenario llama3.1-70b > my.yaml\n"
+        "  fabricast presets --json | jq -r '.models[].name'\n";
+    bool help = false;
+    const po::variables_map values = parse(options, arguments, help);
+    if (help)
+        return kDone;
+    if (values.count("scenario") && values.count("json")) {
+        throw ScenarioError("fabricast presets: --scenario and --json exclude each other");
+    }
+    if (values.count("scenario")) {
+        print_result(starter_scenario(values["scenario"].as<std::string>()));
+    } else {
+        print_result(values.count("json") ? presets_json()
+                                          : presets_text(stdout_terminal(values.count("no-color") > 0)));
+    }
+    return kDone;
+}
+
+}  // namespace fabricast::cli

@@ -1,0 +1,216 @@
+// The executor: runs a Program on links, in simulated time.
+//
+// Every rank has streams; each stream walks its lowered code (code.hpp). An operation at the head of its stream
+// starts when its waits are met:
+//   compute      runs for its cost class's work, slower while communication of other streams is on the rank
+//   collective   arrives at its group; when the last member is there, the latency passes, then the activities of the
+//                plan share the network; all members finish together with the slowest activity
+//   p2p batch    posts its halves; a message starts when both sides are posted; the batch ends with its last message
+//   transfer, host, timer   move bytes, pass a time, wait for an instant
+//   step end     marks a boundary of the repeated step
+//
+// Loop of run(): drain all events of an instant, solve the changed part of the network once, schedule finishes.
+//
+// The CPU issues the compute stream's work ahead of the GPU: its clock advances by a segment's `host` time, a segment
+// cannot start before its first kernel nor end before its last kernel is issued, and a host_sync operation makes the
+// CPU wait. What the GPU loses to that is Account::host_bound.
+//
+// The period of the step: if every rank ends step 1 at one instant with nothing in flight, the state equals the start
+// and one step is the period. Otherwise steps run until two boundaries in a row show the same offsets between ranks,
+// the same operations in flight for the same time, and CPUs that lead by the same time (or by more, where the lead
+// already hides all of the CPU's time). Not compared: the progress of operations in flight.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/program/program.hpp"
+#include "sim/engine/code.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/engine/ledger.hpp"
+#include "sim/engine/network.hpp"
+#include "sim/engine/timeline.hpp"
+#include "topologies/graph/links.hpp"
+
+namespace fabricast::engine {
+
+struct EngineOptions {
+    Picoseconds quantum = 0;        ///< completion batching, 0 = exact
+    bool record_timeline = false;
+    bool stop_when_periodic = true; ///< false: run the whole program
+};
+
+enum class Outcome : std::uint8_t { done, deadlock, mismatch };
+
+struct EngineResult {
+    Outcome outcome = Outcome::done;
+    std::string message;            ///< deadlock, mismatch: who waits for what
+    Picoseconds end = 0;            ///< time of the last event
+    Picoseconds period = 0;         ///< of the last complete step (0 when the program has no step end)
+    Picoseconds window_begin = 0, window_end = 0;  ///< rank 0's last complete step
+    bool periodic = false;
+    std::uint32_t steps = 0;        ///< complete steps simulated
+    std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank, over its last complete step
+                                                                   ///< (whole run when there is no step end)
+    std::uint64_t events = 0, fingerprint = 0, solves = 0, activities_touched = 0;
+    std::vector<Record> timeline;
+};
+
+class Engine {
+public:
+    /// Keeps references to both. The program must be valid (program::validate).
+    Engine(const program::Program& program, std::span<const Rate> capacity, EngineOptions options = {});
+
+    EngineResult run();
+
+private:
+    static constexpr std::size_t kMaxStreams = 8;
+    enum class StreamState : std::uint8_t { ready, blocked, active, halted };
+    struct Stream {
+        std::uint32_t counter = 0;              ///< program counter
+        std::uint32_t record = program::kNone;
+        std::int64_t completed = 0;
+        std::array<std::uint32_t, kMaxDepth> loop = {};
+        Picoseconds started = 0;
+        std::uint32_t pending = 0;              ///< p2p batch: messages still to finish
+        StreamState state = StreamState::ready;
+    };
+    struct RankState {
+        const Code* code = nullptr;
+        std::uint32_t first_stream = 0;
+        std::uint8_t streams = 0;
+        std::uint8_t wake = 0;                  ///< streams to try, bit mask
+        std::uint8_t blocked = 0;
+        std::uint8_t active = 0;                ///< operations in flight, bit mask of streams
+        // compute in flight
+        Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
+        __int128 remaining = 0;                 ///< ps at 1/65536 speed
+        std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0;
+        bool computing = false, dirty = false;
+        Picoseconds host_clock = 0;
+        std::uint16_t kernels_waiting = 0, on_network = 0, on_nvlink = 0;  ///< communication of other streams
+        std::uint32_t step = 0;                 ///< steps completed
+    };
+    struct Arrival {
+        std::uint32_t rank, label;
+        std::uint16_t slot;
+        std::uint8_t stream;
+        Picoseconds waited;                     ///< rank's waiting for members, all told, when it arrived
+        Picoseconds bubble;                     ///< bubble of the rank since the group last met
+        Picoseconds exposed = 0;                ///< ledger amount of the call's account when data began to move
+    };
+    struct GroupState {
+        std::vector<Arrival> arrivals;
+        std::uint32_t call = 0, pending = 0, cause = program::kNone;
+        const program::Plan* plan = nullptr;
+        Picoseconds moving_since = 0;
+        bool slowed = false;
+    };
+    struct Half {
+        std::uint32_t rank = program::kNone;    ///< kNone: not posted
+        std::uint32_t label = 0;
+        Bytes bytes = 0;
+        std::uint8_t stream = 0;
+        Picoseconds exposed = 0;
+    };
+    struct Channel {
+        Half send, receive;
+        std::uint32_t source = 0, target = 0, route = program::kNone;
+        std::uint32_t cause = program::kNone;   ///< record that released the later side
+        Picoseconds moving_since = 0;
+    };
+    struct StepBoundary {
+        std::vector<Picoseconds> time;          ///< by rank
+        std::vector<Picoseconds> host_lead;     ///< by rank: CPU clock - time
+        std::vector<std::uint64_t> in_flight;   ///< by rank: hash of what runs and since when; 0 = nothing
+        std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank; empty two steps later
+        std::uint32_t passed = 0;
+    };
+    enum class Owner : std::uint8_t { group, channel, transfer };
+    struct ActivityOwner {
+        Owner kind = Owner::group;
+        std::uint32_t id = 0;
+    };
+
+    void bind();
+    bool next_instant();
+    bool stale(const Event& event) const;
+    void dispatch(const Event& event);
+    void run_rank(std::uint32_t rank);
+    void advance(std::uint32_t rank, std::uint8_t stream);
+    bool waits_met(const RankState& r, const Stream& s, const Instruction& in) const;
+    void complete(std::uint32_t rank, std::uint8_t stream);
+    void begin_record(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+
+    void start_compute(std::uint32_t rank, const Instruction& in);
+    void end_compute(std::uint32_t rank);
+    void update_speed(std::uint32_t rank);
+    void update_speeds();
+    void mark_dirty(std::uint32_t rank);
+
+    void arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    void start_moving(std::uint32_t group);
+    void start_activities(std::uint32_t group);
+    void finish_collective(std::uint32_t group);
+    void settle_waits(const GroupState& state);
+
+    void post(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    void match(std::uint32_t channel);
+    void start_message(std::uint32_t channel);
+    void finish_message(std::uint32_t channel);
+    void finish_half(const Half& half, const program::Route& route, Picoseconds uncontended, Picoseconds excess);
+
+    void start_transfer(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    void end_delay(std::uint32_t rank, std::uint8_t stream);
+    void communication_on(std::uint32_t rank, std::uint8_t stream, bool network, bool nvlink, int change);
+
+    void end_activity(Network::Id id);
+    void end_step(std::uint32_t rank);
+    std::uint64_t in_flight(std::uint32_t rank) const;
+    bool host_repeats(std::uint32_t rank, const StepBoundary* before, const StepBoundary& after) const;
+    bool settled();
+    void solve_network();
+    void fail(Outcome outcome, std::string message);
+    std::string describe(std::uint32_t rank, std::uint8_t stream) const;
+    std::string deadlock_report() const;
+    EngineResult result();
+
+    Stream& stream_of(std::uint32_t rank, std::uint8_t stream) { return streams_[ranks_[rank].first_stream + stream]; }
+    const Stream& stream_of(std::uint32_t rank, std::uint8_t stream) const {
+        return streams_[ranks_[rank].first_stream + stream];
+    }
+    Account account_of(std::uint32_t label) const { return program_.labels[label].account; }
+
+    const program::Program& program_;
+    EngineOptions options_;
+    Network network_;
+    EventQueue queue_;
+    Ledger ledger_;
+    Picoseconds now_ = 0;
+    std::vector<Code> codes_;
+    std::vector<RankState> ranks_;
+    std::vector<Stream> streams_;
+    std::vector<GroupState> groups_;
+    std::vector<Channel> channels_;
+    std::vector<std::uint32_t> send_channel_, receive_channel_;  ///< first_peer_[rank] + peer slot -> channel
+    std::vector<std::uint32_t> first_peer_, first_group_;
+    std::vector<Picoseconds> bubble_before_;    ///< first_group_[rank] + slot: rank's bubble when the group last met
+    std::vector<Rate> alone_;                   ///< by demand
+    std::vector<ActivityOwner> owners_;         ///< by network activity
+    std::vector<std::uint32_t> dirty_ranks_;
+    std::vector<StepBoundary> boundaries_;
+    std::uint32_t steps_done_ = 0, steps_checked_ = 0;
+    std::vector<Arrival> finishing_;            ///< scratch of finish_collective
+    bool periodic_ = false;
+    std::vector<std::uint64_t> step_fingerprint_;
+    std::uint64_t events_ = 0;
+    std::uint32_t trigger_ = program::kNone;    ///< record whose end is being processed
+    std::vector<Record> records_;
+    Outcome outcome_ = Outcome::done;
+    std::string message_;
+};
+
+}  // namespace fabricast::engine

@@ -1,0 +1,122 @@
+#include "sim/report/expectation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fabricast {
+
+const std::vector<std::string_view>& figure_names() {
+    static const std::vector<std::string_view> names = {"time_s",
+                                                        "step_time_s",
+                                                        "tokens_per_s",
+                                                        "tokens_per_s_per_gpu",
+                                                        "model_tflops_per_gpu",
+                                                        "peak_tflops",
+                                                        "mfu",
+                                                        "hfu",
+                                                        "exposed_comm_fraction",
+                                                        "bubble_fraction",
+                                                        "ps",
+                                                        "steps_simulated",
+                                                        "days",
+                                                        "gpu_hours",
+                                                        "cost",
+                                                        "memory_gib"};
+    return names;
+}
+
+std::optional<double> figure(const Result& result, std::string_view name) {
+    if (name == "memory_gib") {
+        if (result.memory.empty())
+            return std::nullopt;
+        std::int64_t heaviest = 0;
+        for (const StageMemory& stage : result.memory)
+            heaviest = std::max(heaviest, stage.total_bytes);
+        return static_cast<double>(heaviest) / static_cast<double>(std::int64_t{1} << 30);
+    }
+    if (result.step.ps <= 0)
+        return std::nullopt;
+    const Headline h = headline(result);
+    if (name == "time_s" || name == "step_time_s")
+        return h.step_s;
+    if (name == "tokens_per_s")
+        return h.tokens_per_s;
+    if (name == "tokens_per_s_per_gpu")
+        return h.tokens_per_s_per_gpu;
+    if (name == "model_tflops_per_gpu")
+        return h.model_tflops_per_gpu;
+    if (name == "peak_tflops")
+        return h.peak_tflops;
+    if (name == "mfu")
+        return h.mfu;
+    if (name == "hfu")
+        return h.hfu;
+    if (name == "exposed_comm_fraction")
+        return h.exposed_comm_fraction;
+    if (name == "bubble_fraction")
+        return h.bubble_fraction;
+    if (name == "ps")
+        return static_cast<double>(result.step.ps);
+    if (name == "steps_simulated")
+        return static_cast<double>(result.step.steps_simulated);
+    if (name == "days" && h.days > 0)
+        return h.days;
+    if (name == "gpu_hours" && h.gpu_hours > 0)
+        return h.gpu_hours;
+    if (name == "cost" && h.cost > 0)
+        return h.cost;
+    return std::nullopt;
+}
+
+std::vector<ExpectationOutcome> check_expectations(const Result& result) {
+    std::vector<ExpectationOutcome> outcomes;
+    if (const std::string& word = result.scenario->expect_outcome; !word.empty()) {
+        ExpectationOutcome outcome;
+        outcome.what = "outcome";
+        outcome.expected_word = word;
+        outcome.word = outcome_word(result);
+        outcome.met = outcome.word == word;
+        outcomes.push_back(outcome);
+    }
+    for (const Scenario::Expectation& expected : result.scenario->expect) {
+        ExpectationOutcome outcome;
+        outcome.what = expected.what;
+        outcome.low = expected.low;
+        outcome.high = expected.high;
+        outcome.value = figure(result, expected.what);
+        outcome.met = outcome.value && *outcome.value >= outcome.low && *outcome.value <= outcome.high;
+        outcomes.push_back(outcome);
+    }
+    return outcomes;
+}
+
+std::string outcome_word(const Result& result) {
+    if (result.failure.empty())
+        return "ok";
+    std::string word = result.verdict;
+    std::replace(word.begin(), word.end(), ' ', '_');
+    return word;
+}
+
+bool failed_unexpectedly(const Result& result) {
+    return !result.failure.empty() && result.scenario->expect_outcome != outcome_word(result);
+}
+
+std::string describe(const ExpectationOutcome& outcome) {
+    if (!outcome.expected_word.empty()) {
+        return outcome.met ? fmt::format("outcome {}", outcome.word)
+                           : fmt::format("outcome {}, expected {}", outcome.word, outcome.expected_word);
+    }
+    const std::string interval = fmt::format("[{:.6g}, {:.6g}]", outcome.low, outcome.high);
+    if (!outcome.value) {
+        const std::vector<std::string_view>& names = figure_names();
+        const bool known = std::find(names.begin(), names.end(), outcome.what) != names.end();
+        return known ? fmt::format("{} has no value in this forecast, expected {}", outcome.what, interval)
+                     : fmt::format("{} is no figure of a forecast; known are {}", outcome.what, fmt::join(names, ", "));
+    }
+    const char* relation = outcome.met ? "in" : *outcome.value < outcome.low ? "is below" : "is above";
+    return fmt::format("{} {:.6g} {} {}", outcome.what, *outcome.value, relation, interval);
+}
+
+}  // namespace fabricast

@@ -1,0 +1,64 @@
+// MFU = model FLOPs / (step time x GPUs x dense peak); HFU the same with recomputation counted.
+#include <cassert>
+
+#include "sim/report/result.hpp"
+
+namespace fabricast {
+namespace {
+
+bool is_exposed_communication(Account account) {
+    switch (account) {
+        case Account::comm_tp:
+        case Account::comm_cp:
+        case Account::comm_ep:
+        case Account::comm_pp:
+        case Account::comm_gradient:
+        case Account::comm_parameter:
+        case Account::comm_other:
+        case Account::contention: return true;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+Headline headline(const Result& result) {
+    assert(result.scenario != nullptr && "a result belongs to a scenario");
+    const StepResult& step = result.step;
+    Headline h;
+    h.peak_tflops = step.peak_flops / 1e12;
+    if (step.ps <= 0 || step.ranks <= 0)
+        return h;
+
+    const double gpus = static_cast<double>(step.ranks);
+    h.step_s = seconds(step.ps);
+    h.tokens_per_s = step.tokens / h.step_s;
+    h.tokens_per_s_per_gpu = h.tokens_per_s / gpus;
+    const double model_flops_per_s = step.model_flops / h.step_s / gpus;
+    h.model_tflops_per_gpu = model_flops_per_s / 1e12;
+    if (step.peak_flops > 0) {
+        h.mfu = model_flops_per_s / step.peak_flops;
+        h.hfu = step.hardware_flops / h.step_s / gpus / step.peak_flops;
+    }
+
+    __int128 exposed = 0, total = 0;
+    for (std::size_t i = 0; i < kAccountCount; ++i) {
+        total += step.accounts[i];
+        if (is_exposed_communication(static_cast<Account>(i)))
+            exposed += step.accounts[i];
+    }
+    if (total > 0) {
+        h.exposed_comm_fraction = static_cast<double>(exposed) / static_cast<double>(total);
+        const __int128 bubble = step.accounts[static_cast<std::size_t>(Account::bubble)];
+        h.bubble_fraction = static_cast<double>(bubble) / static_cast<double>(total);
+    }
+
+    if (result.scenario->tokens > 0 && h.tokens_per_s > 0) {
+        h.days = result.scenario->tokens / h.tokens_per_s / 86400;
+        h.gpu_hours = h.days * 24 * gpus;
+        h.cost = h.gpu_hours * result.scenario->price_per_gpu_hour;
+    }
+    return h;
+}
+
+}  // namespace fabricast

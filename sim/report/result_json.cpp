@@ -1,0 +1,262 @@
+// result.json, schema version 1. Keys are only ever added within a version. Integers stay integers; a figure
+// that does not exist (MFU of a job that failed, days of a run without tokens) is null.
+#include <fmt/format.h>
+
+#include <cassert>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/expectation.hpp"
+#include "sim/report/result.hpp"
+#include "sim/report/text.hpp"
+
+namespace fabricast {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string decimal(unsigned __int128 value) {
+    std::string digits;
+    do {
+        digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+        value /= 10;
+    } while (value != 0);
+    return digits;
+}
+
+/// Exact: a JSON integer where 64 bits hold it, else a string of digits.
+ordered_json exact(__int128 value) {
+    using Limits = std::numeric_limits<std::int64_t>;
+    if (value >= Limits::min() && value <= Limits::max())
+        return static_cast<std::int64_t>(value);
+    const auto digits = [](__int128 v) { return decimal(static_cast<unsigned __int128>(v)); };
+    return value < 0 ? "-" + digits(-value) : digits(value);
+}
+
+ordered_json number_or_null(double value, bool exists) { return exists ? ordered_json(value) : ordered_json(); }
+
+ordered_json waterfall(const std::array<__int128, kAccountCount>& accounts) {
+    __int128 total = 0;
+    for (const __int128 part : accounts)
+        total += part;
+    ordered_json rows = ordered_json::array();
+    for (std::size_t i = 0; i < kAccountCount; ++i) {
+        const double fraction = total > 0 ? static_cast<double>(accounts[i]) / static_cast<double>(total) : 0.0;
+        rows.push_back({{"account", account_name(static_cast<Account>(i))},
+                        {"rank_ps", exact(accounts[i])},
+                        {"fraction", fraction}});
+    }
+    return rows;
+}
+
+/// A path as given, but never one that names the machine.
+std::string portable_path(const std::string& path) {
+    return path.empty() || path.front() != '/' ? path : path.substr(path.rfind('/') + 1);
+}
+
+ordered_json scenario_json(const Scenario& scenario) {
+    const TrainingPlan& training = scenario.training;
+    const Layout& layout = training.layout;
+    return {
+        {"name", scenario.name},
+        {"file", portable_path(scenario.file)},
+        {"nodes", scenario.nodes},
+        {"node", scenario.node.name},
+        {"gpu", scenario.gpu.name},
+        {"fabric", scenario.fabric.name},
+        {"oversubscription", scenario.oversubscription},
+        {"model", scenario.model.name},
+        {"software", scenario.software.name},
+        {"comm_library", scenario.comm.library},
+        {"sequence", training.sequence},
+        {"global_batch", training.global_batch},
+        {"micro_batch", training.micro_batch},
+        {"precision", report::precision_text(training.precision)},
+        {"schedule", report::schedule_text(layout.schedule)},
+        {"recompute", report::recompute_text(training.recompute)},
+        {"layout",
+         {{"tp", layout.tp},
+          {"sp", layout.sequence_parallel},
+          {"cp", layout.cp},
+          {"ep", layout.ep},
+          {"pp", layout.pp},
+          {"vpp", layout.vpp},
+          {"dp", layout.dp},
+          {"zero", layout.zero},
+          {"order", layout.order}}},
+        {"overlap", {{"grad_reduce", training.overlap_grad_reduce}, {"param_gather", training.overlap_param_gather}}},
+        {"tokens", number_or_null(scenario.tokens, scenario.tokens > 0)},
+        {"price_per_gpu_hour", number_or_null(scenario.price_per_gpu_hour, scenario.price_per_gpu_hour > 0)},
+        {"seed", scenario.seed}};
+}
+
+ordered_json definitions_json(const Scenario& scenario) {
+    const std::string_view precision = report::precision_text(scenario.training.precision);
+    return {{"mfu", "model FLOPs / (step time x GPUs x peak); recomputation not counted"},
+            {"hfu", "the same with recomputed FLOPs counted"},
+            {"model_flops",
+             "forward + backward (3 x forward), attention scores counted in full (not halved for causality)"},
+            {"peak", fmt::format("dense {} FLOP/s of one GPU, 1 FMA = 2 FLOP; never the 2:4-sparse figure", precision)},
+            {"time", "step.time_s is the period of repeated steps; ps are integer picoseconds"},
+            {"waterfall",
+             "rank-picoseconds over all GPUs; they sum to step.ps x engine.ranks exactly; a value beyond "
+             "64 bits is a string of digits"},
+            {"exposed_comm_fraction",
+             "accounts comm_* and contention / all accounts; overlapped communication costs nothing"},
+            {"bubble_fraction", "account bubble / all accounts"},
+            {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
+            {"busbw", "as nccl-tests counts it, one call alone on the network"},
+            {"units", "GB is 10^9 bytes, GiB is 2^30 bytes"},
+            {"run", "run.tokens at this step rate, no failures, no checkpoints, no restarts"}};
+}
+
+ordered_json step_json(const Result& result) {
+    const StepResult& step = result.step;
+    const Headline h = headline(result);
+    const bool ran = step.ps > 0;
+    ordered_json json = {{"time_s", number_or_null(h.step_s, ran)},
+                         {"tokens_per_s", number_or_null(h.tokens_per_s, ran)},
+                         {"tokens_per_s_per_gpu", number_or_null(h.tokens_per_s_per_gpu, ran)},
+                         {"model_tflops_per_gpu", number_or_null(h.model_tflops_per_gpu, ran)},
+                         {"peak_tflops", h.peak_tflops},
+                         {"mfu", number_or_null(h.mfu, ran)},
+                         {"hfu", number_or_null(h.hfu, ran)},
+                         {"exposed_comm_fraction", number_or_null(h.exposed_comm_fraction, ran)},
+                         {"bubble_fraction", number_or_null(h.bubble_fraction, ran)},
+                         {"ps", step.ps},
+                         {"periodic", step.periodic},
+                         {"steps_simulated", step.steps_simulated},
+                         {"tokens", step.tokens},
+                         {"model_flops", step.model_flops},
+                         {"hardware_flops", step.hardware_flops}};
+    json["waterfall"] = waterfall(step.accounts);
+    ordered_json stages = ordered_json::array();
+    for (std::size_t i = 0; i < step.by_stage.size(); ++i) {
+        const std::int64_t ranks = i < step.ranks_by_stage.size() ? step.ranks_by_stage[i] : 0;
+        stages.push_back({{"stage", i}, {"ranks", ranks}, {"waterfall", waterfall(step.by_stage[i])}});
+    }
+    json["stages"] = std::move(stages);
+    return json;
+}
+
+ordered_json run_json(const Result& result) {
+    const Headline h = headline(result);
+    return {{"days", number_or_null(h.days, h.days > 0)},
+            {"gpu_hours", number_or_null(h.gpu_hours, h.gpu_hours > 0)},
+            {"cost", number_or_null(h.cost, h.cost > 0)},
+            {"currency", result.scenario->currency}};
+}
+
+ordered_json memory_json(const std::vector<StageMemory>& memory) {
+    ordered_json rows = ordered_json::array();
+    for (const StageMemory& stage : memory) {
+        ordered_json parts = ordered_json::object();
+        for (std::size_t i = 0; i < kMemoryCauseCount; ++i) {
+            parts[std::string(memory_cause_name(static_cast<MemoryCause>(i)))] = stage.parts[i];
+        }
+        rows.push_back({{"stage", stage.stage},
+                        {"total_bytes", stage.total_bytes},
+                        {"capacity_bytes", stage.capacity_bytes},
+                        {"parts", std::move(parts)}});
+    }
+    return rows;
+}
+
+ordered_json communication_json(const std::vector<CommRow>& communication) {
+    ordered_json rows = ordered_json::array();
+    for (const CommRow& row : communication) {
+        const bool has_account = row.account != Account::count;
+        rows.push_back({{"what", row.what},
+                        {"kind", row.kind},
+                        {"group", row.group},
+                        {"account", has_account ? ordered_json(account_name(row.account)) : ordered_json()},
+                        {"bytes", row.bytes},
+                        {"calls_per_rank", row.calls_per_rank},
+                        {"algorithm", row.algorithm},
+                        {"protocol", row.protocol},
+                        {"channels", row.channels},
+                        {"time_s", row.time_s},
+                        {"busbw_bytes_per_s", row.busbw_bytes_per_s},
+                        {"limiting_link", row.limiting_link}});
+    }
+    return rows;
+}
+
+ordered_json critical_path_json(const Result& result) {
+    Picoseconds total = 0;
+    for (const CriticalEntry& entry : result.critical_path)
+        total += entry.ps;
+    ordered_json rows = ordered_json::array();
+    for (const CriticalEntry& entry : result.critical_path) {
+        const double fraction = total > 0 ? static_cast<double>(entry.ps) / static_cast<double>(total) : 0.0;
+        rows.push_back({{"what", entry.what}, {"ps", entry.ps}, {"fraction", fraction}});
+    }
+    return rows;
+}
+
+ordered_json expect_json(const Result& result) {
+    ordered_json rows = ordered_json::array();
+    for (const ExpectationOutcome& outcome : check_expectations(result)) {
+        if (!outcome.expected_word.empty()) {
+            rows.push_back({{"what", outcome.what},
+                            {"expected", outcome.expected_word},
+                            {"value", outcome.word},
+                            {"met", outcome.met}});
+            continue;
+        }
+        rows.push_back({{"what", outcome.what},
+                        {"low", outcome.low},
+                        {"high", outcome.high},
+                        {"value", number_or_null(outcome.value.value_or(0), outcome.value.has_value())},
+                        {"met", outcome.met}});
+    }
+    return rows;
+}
+
+ordered_json assumptions_json(const std::vector<Assumption>& assumptions) {
+    ordered_json rows = ordered_json::array();
+    for (const Assumption& assumption : assumptions) {
+        rows.push_back({{"what", assumption.what},
+                        {"value", assumption.value},
+                        {"origin", origin_name(assumption.origin)},
+                        {"source", assumption.source}});
+    }
+    return rows;
+}
+
+}  // namespace
+
+std::string result_json(const Result& result) {
+    assert(result.scenario != nullptr && "a result belongs to a scenario");
+    const Scenario& scenario = *result.scenario;
+    ordered_json notes = ordered_json::array();
+    for (const std::string& note : scenario.notes)
+        notes.push_back(note);
+    for (const std::string& note : scenario.comm_notes)
+        notes.push_back(note);
+
+    ordered_json json;
+    json["schema_version"] = 1;
+    json["program"] = "fabricast";
+    json["version"] = result.version;
+    json["verdict"] = result.verdict;
+    json["failure"] = result.failure;
+    json["scenario"] = scenario_json(scenario);
+    json["step"] = step_json(result);
+    json["run"] = run_json(result);
+    json["memory"] = memory_json(result.memory);
+    json["communication"] = communication_json(result.communication);
+    json["critical_path"] = critical_path_json(result);
+    json["expect"] = expect_json(result);
+    json["hints"] = result.hints;
+    json["notes"] = std::move(notes);
+    json["assumptions"] = assumptions_json(scenario.assumptions);
+    json["definitions"] = definitions_json(scenario);
+    json["engine"] = {{"events", result.events},
+                      {"fingerprint", fmt::format("{:016x}", result.fingerprint)},
+                      {"ranks", result.step.ranks},
+                      {"ranks_simulated", result.ranks_simulated}};
+    return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fabricast

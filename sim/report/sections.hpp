@@ -1,0 +1,20 @@
+// Parts that the first screen and the full text have in common.
+#pragma once
+
+#include "sim/report/page.hpp"
+#include "sim/report/result.hpp"
+#include "sim/report/text.hpp"
+
+namespace fabricast::report {
+
+inline constexpr std::size_t kScreenColumns = 100;
+inline constexpr std::size_t kScreenLines = 25;
+
+void print_verdict(Page& page, const Result& result);   ///< 2 lines: verdict and name; cluster, model, layout
+void print_headline(Page& page, const Result& result);  ///< at most 5 lines: MFU, step, tokens, memory, run
+
+/// The communication whose exposed time is longest (or, if rows have no account, whose time on the wire is);
+/// nullptr without communication.
+const CommRow* dominant_communication(const Result& result);
+
+}  // namespace fabricast::report

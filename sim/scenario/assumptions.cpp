@@ -1,0 +1,202 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "sim/scenario/fill.hpp"
+
+namespace fabricast {
+namespace {
+
+using Sources = std::map<std::string, std::string, std::less<>>;
+
+class List {
+public:
+    List(const Answers& answers, std::vector<Assumption>& out) : answers_(answers), out_(out) {}
+
+    /// A catalogue figure; `path` is the scenario key that would override it (may be empty).
+    void constant(const std::string& what, std::string value, std::string_view path, const Sources& sources,
+                  std::string_view key) {
+        if (!path.empty() && answers_.given(path)) {
+            out_.push_back({what, std::move(value), Origin::stated, "given in the scenario"});
+            return;
+        }
+        const auto source = sources.find(key);
+        const std::string text = source == sources.end() ? std::string() : source->second;
+        out_.push_back({what, std::move(value), origin_of(text), text});
+    }
+    void add(std::string what, std::string value, Origin origin, std::string source) {
+        out_.push_back({std::move(what), std::move(value), origin, std::move(source)});
+    }
+
+private:
+    const Answers& answers_;
+    std::vector<Assumption>& out_;
+};
+
+std::string rate(double bytes_per_s) { return fmt::format("{:.6g} GB/s", bytes_per_s / 1e9); }
+std::string microseconds(double s) { return fmt::format("{:.6g} us", s * 1e6); }
+std::string figure(double x) { return fmt::format("{:.6g}", x); }
+
+void list_gpu(List& list, const Answers& answers, const Scenario& s) {
+    const GpuSpec& g = s.gpu;
+    const Precision p = s.training.precision;
+    const bool fp8 = p == Precision::fp8, fp32 = p == Precision::fp32;
+    const std::string peak_key = fp8 ? "peak_fp8" : fp32 ? "peak_fp32" : "peak_bf16";
+    const double peak = fp8 ? g.peak_fp8 : fp32 ? g.peak_fp32 : g.peak_bf16;
+    list.constant("cluster.node.gpu." + peak_key, fmt::format("{:.6g} TFLOP/s dense", peak / 1e12),
+                  "cluster.node.gpu." + peak_key, g.sources, peak_key);
+    list.constant("cluster.node.gpu_memory", fmt::format("{} MiB", g.memory_mib), "cluster.node.gpu_memory", g.sources,
+                  "memory");
+    list.constant("cluster.node.gpu.hbm", rate(g.hbm_bytes_per_s), "cluster.node.gpu.hbm", g.sources, "hbm");
+    list.constant("cluster.node.gpu.sustained", figure(g.gemm.sustained), "cluster.node.gpu.sustained", g.sources,
+                  "gemm.sustained");
+    list.constant("cluster.node.gpu.gemm.cap", figure(g.gemm.cap), "", g.sources, "gemm.cap");
+    list.constant("cluster.node.gpu.gemm.emax", figure(g.gemm.emax), "", g.sources, "gemm.emax");
+    const Fusion fusion = s.software.fusion;
+    const std::string memory_key = fusion == Fusion::fused      ? "fused"
+                                   : fusion == Fusion::compiled ? "compiled"
+                                                                : "eager";
+    const double fraction = fusion == Fusion::fused      ? g.memory.fused
+                            : fusion == Fusion::compiled ? g.memory.compiled
+                                                         : g.memory.eager;
+    list.constant("cluster.node.gpu.memory_bound." + memory_key, figure(fraction) + " of HBM", "", g.sources,
+                  "memory_bound." + memory_key);
+    list.constant("cluster.node.gpu.memory_bound.copy", figure(g.memory.copy) + " of HBM", "", g.sources,
+                  "memory_bound.copy");
+    if (const auto attention = g.attention.find(s.software.attention); attention != g.attention.end()) {
+        const bool narrow = s.model.head_dim <= 64;
+        const std::string key = fmt::format("attention.{}.{}", attention->first, narrow ? "e64" : "e128");
+        list.constant("cluster.node.gpu." + key,
+                      figure(narrow ? attention->second.e64 : attention->second.e128) + " of peak, long sequences", "",
+                      g.sources, key);
+        const std::string back = fmt::format("attention.{}.backward_rate", attention->first);
+        list.constant("cluster.node.gpu." + back, figure(attention->second.backward_rate) + " of the forward rate", "",
+                      g.sources, back);
+    }
+    if (g.nvlink_nominal_bytes_per_s > 0 && s.node.gpus > 1) {
+        list.constant("cluster.node.nvlink", rate(g.nvlink_nominal_bytes_per_s) + " each way", "cluster.node.nvlink",
+                      g.sources, "nvlink_nominal");
+        const std::string achieved = rate(g.nvlink_achieved_bytes_per_s) + " each way";
+        if (answers.given("cluster.node.nvlink") && !answers.given("cluster.node.nvlink_achieved"))
+            list.add("cluster.node.nvlink_achieved", achieved, Origin::guess,
+                     "the catalogue's achieved / nominal, scaled to the stated rate");
+        else
+            list.constant("cluster.node.nvlink_achieved", achieved, "cluster.node.nvlink_achieved", g.sources,
+                          "nvlink_achieved");
+    }
+    list.constant("cluster.node.pcie", rate(g.pcie_bytes_per_s), "cluster.node.pcie", g.sources, "pcie");
+}
+
+void list_cluster(List& list, const Answers& answers, const Scenario& s) {
+    const NodeSpec& n = s.node;
+    list.constant("cluster.node.gpus", fmt::format("{}", n.gpus), "cluster.node.gpus", n.sources, "gpus");
+    list_gpu(list, answers, s);
+    list.constant("cluster.node.nvlink_latency", microseconds(n.nvlink_latency_s), "cluster.node.nvlink_latency",
+                  n.sources, "nvlink_latency");
+    if (s.nodes == 1)
+        return;
+    const std::string_view nic_path = answers.given("cluster.fabric.nic") ? "cluster.fabric.nic" : "cluster.node.nic";
+    list.constant("cluster.node.nics", fmt::format("{}", n.nics), "cluster.node.nics", n.sources, "nics");
+    list.constant(std::string(nic_path), fmt::format("{:.6g} Gb/s", n.nic_bits_per_s / 1e9), nic_path, n.sources,
+                  "nic_rate");
+    list.constant("cluster.node.nic_efficiency", figure(n.nic_efficiency), "cluster.node.nic_efficiency", n.sources,
+                  "nic_efficiency");
+    list.constant("cluster.node.nic_latency", microseconds(n.nic_latency_s), "cluster.node.nic_latency", n.sources,
+                  "nic_latency");
+    list.constant("cluster.node.pcie_latency", microseconds(n.pcie_latency_s), "cluster.node.pcie_latency", n.sources,
+                  "pcie_latency");
+    list.constant("cluster.node.cpu", n.cpu, "cluster.node.cpu", n.sources, "cpu");
+    list.constant("cluster.fabric.nodes_per_pod", fmt::format("{}", s.fabric.nodes_per_pod),
+                  "cluster.fabric.nodes_per_pod", s.fabric.sources, "nodes_per_pod");
+    list.constant("cluster.fabric.switch_latency", microseconds(s.fabric.switch_latency_s),
+                  "cluster.fabric.switch_latency", s.fabric.sources, "switch_latency");
+}
+
+/// `word` picks the sentence of the stack that speaks of the feature.
+void list_software(List& list, const Answers& answers, const Scenario& s) {
+    const SoftwareFeatures& f = s.software;
+    const auto feature = [&](std::string_view key, std::string_view word, std::string value) {
+        const std::string path = fmt::format("training.software.{}", key);
+        if (answers.given(path))
+            return list.add(path, std::move(value), Origin::stated, "given in the scenario");
+        std::string source = fmt::format("software stack {}", f.name);
+        Origin origin = Origin::published;
+        for (const std::string& sentence : f.sources)
+            if (!word.empty() && sentence.find(word) != std::string::npos) {
+                source += ": " + sentence;
+                origin = origin_of(sentence);
+                break;
+            }
+        list.add(path, std::move(value), origin, source);
+    };
+    const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
+    const Fusion fusion = f.fusion;
+    feature("attention", "ttention", f.attention);
+    feature("fusion", "pointwise",
+            fusion == Fusion::fused      ? "fused"
+            : fusion == Fusion::compiled ? "compiled"
+                                         : "eager");
+    feature("dropout", "dropout", flag(f.dropout));
+    feature("fp32_gradients", "fp32 reduction", flag(f.fp32_gradients));
+    feature("cuda_graphs", "CUDA graphs", flag(f.cuda_graphs));
+    if (!f.cuda_graphs) {
+        feature("host_per_kernel", "per kernel", microseconds(f.host_per_kernel_s));
+        if (f.host_per_layer_s > 0)
+            feature("host_per_layer", "layer pass", microseconds(f.host_per_layer_s));
+    }
+    feature("loss_bytes_per_logit", "per logit", figure(f.loss_bytes_per_logit));
+    if (s.training.layout.pp > 1)
+        feature("p2p_overlap", "sends", flag(f.p2p_overlap));
+    if (s.training.layout.tp > 1) {
+        feature("tp_backward_overlap", "", flag(f.tp_backward_overlap));
+        feature("tp_hidden_fraction", "of TP traffic", figure(f.tp_hidden_fraction));
+    }
+    if (s.training.layout.zero == 3)
+        feature("fsdp_copy_bytes", "flat buffers", figure(f.fsdp_copy_bytes));
+}
+
+}  // namespace
+
+Origin origin_of(std::string_view source) {
+    struct Word {
+        std::string_view part;
+        Origin origin;
+    };
+    static constexpr std::array kWords = {
+        Word{"estimate", Origin::guess},
+        Word{"assumed", Origin::guess},
+        Word{"order of magnitude", Origin::guess},
+        Word{"most servers", Origin::guess},
+        Word{"measured here", Origin::measured},
+        Word{"fitted", Origin::fitted},
+        Word{"-fit", Origin::fitted},
+        Word{"flat optimum", Origin::fitted},
+        Word{"data sheet", Origin::datasheet},
+        Word{"datasheet", Origin::datasheet},
+        Word{"vendor reference", Origin::datasheet},
+        Word{"driver reports", Origin::published},
+    };
+    for (const Word& word : kWords)
+        if (source.find(word.part) != std::string_view::npos)
+            return word.origin;
+    return source.empty() ? Origin::guess : Origin::published;
+}
+
+void list_assumptions(const Answers& answers, Scenario& s) {
+    List list(answers, s.assumptions);
+    list_cluster(list, answers, s);
+    if (!answers.given("training.layout.dp") || answers.given("training.layout.dp")->text == "auto")
+        list.add("training.layout.dp", fmt::format("{}", s.training.layout.dp), Origin::stated,
+                 "the GPUs that tp, cp and pp leave");
+    if (!s.model.source.empty())
+        list.add("model", s.model.name, answers.given("model.preset") ? Origin::published : Origin::stated,
+                 s.model.source);
+    list_software(list, answers, s);
+    for (const std::string& path : answers.defaults_taken) {
+        if (path == "training.layout.dp" || path == "seed")
+            continue;
+        list.add(path, std::string(find_field(path)->fallback), Origin::guess, "not stated, the default");
+    }
+}
+
+}  // namespace fabricast

@@ -1,0 +1,418 @@
+#include "sim/scenario/comm_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "sim/scenario/nearest.hpp"
+
+namespace fabricast {
+namespace {
+
+enum class Kind { algo, proto, channels, nvls, ib_timeout, ib_retry, integer, gdr_level, level, text };
+enum class Effect {
+    acts,        ///< read by its own function
+    unmodelled,  ///< would act on a real job; this version does not model it
+    faults,      ///< acts only after something broke
+    sockets,     ///< read by the TCP transport only
+    logs,        ///< diagnostics or selection of an interface
+    network,     ///< acts on traffic between nodes, not modelled
+};
+
+struct Variable {
+    std::string_view name;
+    Kind kind;
+    Effect effect;
+    std::int64_t low, high, fallback;  ///< integer kinds; fallback -1: depends on the platform
+    std::string_view remark = {};
+};
+
+constexpr std::int64_t kAny = INT64_MAX;
+constexpr Variable kVariables[] = {
+    {"NCCL_ALGO", Kind::algo, Effect::acts, 0, 0, -1},
+    {"NCCL_PROTO", Kind::proto, Effect::acts, 0, 0, -1},
+    {"NCCL_MIN_NCHANNELS", Kind::channels, Effect::acts, 1, kAny, -1},
+    {"NCCL_MAX_NCHANNELS", Kind::channels, Effect::acts, 1, kAny, -1},
+    {"NCCL_MIN_CTAS", Kind::channels, Effect::acts, 1, kAny, 1},
+    {"NCCL_MAX_CTAS", Kind::channels, Effect::acts, 1, kAny, 64},
+    {"NCCL_NVLS_ENABLE", Kind::nvls, Effect::acts, 0, 2, 2},
+    {"NCCL_IB_TIMEOUT", Kind::ib_timeout, Effect::faults, 0, 255, 20},
+    {"NCCL_IB_RETRY_CNT", Kind::ib_retry, Effect::faults, 0, 7, 7},
+    {"NCCL_IB_RETURN_ASYNC_EVENTS", Kind::integer, Effect::faults, 0, 1, 1},
+    {"NCCL_IB_RESILIENCY_PORT_FAILOVER", Kind::integer, Effect::faults, 0, 1, 0, "read from 2.30 on"},
+    {"NCCL_IB_RESILIENCY_PORT_RECOVERY", Kind::integer, Effect::faults, 0, 1, 0, "read from 2.30 on"},
+    {"NCCL_RAS_ENABLE", Kind::integer, Effect::faults, 0, 1, 1, "reports, does not abort"},
+    {"NCCL_SOCKET_RETRY_CNT", Kind::integer, Effect::faults, 0, kAny, 34},
+    {"NCCL_SOCKET_RETRY_SLEEP_MSEC", Kind::integer, Effect::faults, 0, kAny, 100},
+    {"NCCL_SOCKET_NTHREADS", Kind::integer, Effect::sockets, 1, 16, -1},
+    {"NCCL_NSOCKS_PERTHREAD", Kind::integer, Effect::sockets, 1, 16, -1},
+    {"NCCL_NET_GDR_LEVEL", Kind::gdr_level, Effect::unmodelled, 0, 5, 2},
+    {"NCCL_NET_GDR_READ", Kind::integer, Effect::unmodelled, 0, 1, -1},
+    {"NCCL_P2P_LEVEL", Kind::level, Effect::unmodelled, 0, 5, -1},
+    {"NCCL_P2P_DISABLE", Kind::integer, Effect::unmodelled, 0, 1, 0},
+    {"NCCL_SHM_DISABLE", Kind::integer, Effect::unmodelled, 0, 1, 0},
+    {"NCCL_NTHREADS", Kind::integer, Effect::unmodelled, 64, 512, -1},
+    {"NCCL_LL128_NTHREADS", Kind::integer, Effect::unmodelled, 160, 640, 640},
+    {"NCCL_BUFFSIZE", Kind::integer, Effect::unmodelled, 1, kAny, 4194304},
+    {"NCCL_LL_BUFFSIZE", Kind::integer, Effect::unmodelled, 1, kAny, 524288},
+    {"NCCL_LL128_BUFFSIZE", Kind::integer, Effect::unmodelled, 1, kAny, 4915200},
+    {"NCCL_P2P_NET_CHUNKSIZE", Kind::integer, Effect::unmodelled, 1, kAny, 131072},
+    {"NCCL_NCHANNELS_PER_NET_PEER", Kind::integer, Effect::unmodelled, 1, 64, -1},
+    {"NCCL_NVLS_NCHANNELS", Kind::integer, Effect::unmodelled, 1, 64, -1},
+    {"NCCL_COLLNET_ENABLE", Kind::integer, Effect::unmodelled, 0, 1, 0, "needs the SHARP plug-in"},
+    {"NCCL_CROSS_NIC", Kind::integer, Effect::unmodelled, 0, 2, 2},
+    {"NCCL_PXN_DISABLE", Kind::integer, Effect::unmodelled, 0, 1, 0},
+    {"NCCL_P2P_PXN_LEVEL", Kind::integer, Effect::unmodelled, 0, 2, 2},
+    {"NCCL_PAT_ENABLE", Kind::integer, Effect::unmodelled, 0, 2, 2},
+    {"NCCL_NET_OVERHEAD", Kind::integer, Effect::unmodelled, 0, kAny, -1},
+    {"NCCL_THREAD_THRESHOLDS", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_TOPO_FILE", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_GRAPH_FILE", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_TUNER_PLUGIN", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_NET", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_NET_PLUGIN", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_IB_DISABLE", Kind::integer, Effect::unmodelled, 0, 1, 0, "1 would put all traffic on TCP"},
+    {"NCCL_CUMEM_ENABLE", Kind::integer, Effect::unmodelled, 0, 2, 2},
+    {"NCCL_LAUNCH_MODE", Kind::text, Effect::unmodelled, 0, 0, -1},
+    {"NCCL_IB_QPS_PER_CONNECTION", Kind::integer, Effect::network, 1, 128, 1},
+    {"NCCL_IB_SPLIT_DATA_ON_QPS", Kind::integer, Effect::network, 0, 1, 0},
+    {"NCCL_IB_SL", Kind::integer, Effect::network, 0, 15, 0,
+     "a service level matters only when other traffic shares the fabric"},
+    {"NCCL_IB_TC", Kind::integer, Effect::network, 0, 255, 0,
+     "a traffic class matters only when other traffic shares the fabric"},
+    {"NCCL_IB_FIFO_TC", Kind::integer, Effect::network, 0, 255, -1},
+    {"NCCL_IB_ADAPTIVE_ROUTING", Kind::integer, Effect::network, 0, 1, -1},
+    {"NCCL_IB_AR_THRESHOLD", Kind::integer, Effect::network, 0, kAny, 8192},
+    {"NCCL_IB_GID_INDEX", Kind::integer, Effect::network, -1, 255, -1},
+    {"NCCL_IB_PCI_RELAXED_ORDERING", Kind::integer, Effect::network, 0, 2, 2},
+    {"NCCL_IB_MERGE_NICS", Kind::integer, Effect::network, 0, 1, 1},
+    {"NCCL_IB_CUDA_SUPPORT", Kind::integer, Effect::network, 0, 1, -1,
+     "not read since 2.4; NCCL_NET_GDR_LEVEL replaced it"},
+    {"NCCL_IB_HCA", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_SOCKET_IFNAME", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_SOCKET_FAMILY", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_DEBUG", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_DEBUG_SUBSYS", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_DEBUG_FILE", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_TOPO_DUMP_FILE", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_GRAPH_DUMP_FILE", Kind::text, Effect::logs, 0, 0, -1},
+    {"NCCL_ASYNC_ERROR_HANDLING", Kind::integer, Effect::faults, 0, 3, -1, "renamed TORCH_NCCL_ASYNC_ERROR_HANDLING"},
+    {"NCCL_BLOCKING_WAIT", Kind::integer, Effect::faults, 0, 1, -1, "renamed TORCH_NCCL_BLOCKING_WAIT"},
+};
+
+std::vector<std::string> variable_names() {
+    std::vector<std::string> names;
+    for (const Variable& v : kVariables)
+        names.emplace_back(v.name);
+    return names;
+}
+
+std::optional<std::int64_t> whole(const std::string& text) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty())
+        return {};
+    return value;
+}
+
+std::string lower(std::string text) {
+    for (char& c : text)
+        if (c >= 'A' && c <= 'Z')
+            c = static_cast<char>(c - 'A' + 'a');
+    return text;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+    std::vector<std::string> parts(1);
+    for (const char c : text)
+        if (c == at)
+            parts.emplace_back();
+        else if (c != ' ')
+            parts.back() += c;
+    return parts;
+}
+
+class Environment {
+public:
+    Environment(const CommContext& context, CommSettings& settings, std::vector<std::string>& notes,
+                Diagnostics& diagnostics)
+        : context_(context),
+          settings_(settings),
+          notes_(notes),
+          diagnostics_(diagnostics),
+          max_channels_(nccl_version(settings.library) >= 225 || nccl_version(settings.library) == 0 ? 64 : 32) {}
+
+    void apply(std::span<const EnvEntry> env) {
+        for (const EnvEntry& entry : env)
+            one(entry);
+        bounds(env);
+        sockets(env);
+    }
+
+private:
+    void note(const EnvEntry& e, const std::string& sentence) {
+        notes_.push_back(fmt::format("{}={}: {}", e.name, e.value, sentence));
+    }
+    void error(const EnvEntry& e, const std::string& sentence) {
+        diagnostics_.error(e.place, fmt::format("comm.env.{}: `{}` {}", e.name, e.value, sentence));
+    }
+
+    void one(const EnvEntry& e) {
+        const auto v = std::find_if(std::begin(kVariables), std::end(kVariables),
+                                    [&](const Variable& known) { return known.name == e.name; });
+        if (v == std::end(kVariables))
+            return stranger(e);
+        switch (v->kind) {
+            case Kind::algo: {
+                static constexpr std::array<std::string_view, 7> kNames = {
+                    "Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"};
+                return select(e, kNames, settings_.algorithms);
+            }
+            case Kind::proto: {
+                static constexpr std::array<std::string_view, 3> kNames = {"LL", "LL128", "Simple"};
+                return select(e, kNames, settings_.protocols);
+            }
+            case Kind::channels: return channels(e);
+            case Kind::nvls: return nvls(e);
+            case Kind::ib_timeout: return ib_timeout(e);
+            case Kind::ib_retry: return ib_retry(e);
+            case Kind::integer: return integer(e, *v);
+            case Kind::gdr_level:
+            case Kind::level: return level(e, *v);
+            case Kind::text: return note(e, effect_text(*v));
+        }
+    }
+
+    std::string effect_text(const Variable& v) const {
+        std::string text;
+        switch (v.effect) {
+            case Effect::acts: break;
+            case Effect::unmodelled: text = "accepted, its effect is not modelled"; break;
+            case Effect::faults: text = "acts only after a fault, not on a step forecast"; break;
+            case Effect::sockets: text = "no effect: only the TCP transport reads it, not InfiniBand or RoCE"; break;
+            case Effect::logs: text = "no effect on a forecast"; break;
+            case Effect::network:
+                text =
+                    context_.network ? "accepted, its effect on the network is not modelled" : "no effect on one node";
+                break;
+        }
+        return v.remark.empty() ? text : fmt::format("{} ({})", text, v.remark);
+    }
+
+    void integer(const EnvEntry& e, const Variable& v) {
+        const auto value = whole(e.value);
+        if (!value)
+            return note(e, fmt::format("is not a whole number; the library would ignore it{}", default_text(v)));
+        if (*value < v.low || *value > v.high)
+            return note(e, v.high == kAny ? fmt::format("out of range, must be at least {}{}", v.low, default_text(v))
+                                          : fmt::format("out of range {} to {}{}", v.low, v.high, default_text(v)));
+        note(e,
+             *value == v.fallback && v.effect != Effect::sockets ? "no effect: this is the default" : effect_text(v));
+    }
+    static std::string default_text(const Variable& v) {
+        return v.fallback >= 0 ? fmt::format("; the default is {}", v.fallback) : "";
+    }
+
+    void level(const EnvEntry& e, const Variable& v) {
+        static const std::vector<std::string> kLevels = {"LOC", "NVL", "PIX", "PXB", "PHB", "SYS"};
+        std::string word = e.value;
+        const bool gdr = v.kind == Kind::gdr_level;
+        if (const auto number = whole(e.value)) {
+            static constexpr std::array<std::string_view, 5> kGdr = {"LOC", "PIX", "PXB", "PHB", "SYS"};
+            static constexpr std::array<std::string_view, 5> kP2p = {"LOC", "PIX", "PXB", "PHB", "SYS"};
+            if (*number < 0)
+                return error(e, fmt::format("is not one of {}", listed(kLevels)));
+            const auto at = static_cast<std::size_t>(std::min<std::int64_t>(*number, 4));
+            word = (gdr ? kGdr : kP2p)[at];
+        }
+        if (std::find(kLevels.begin(), kLevels.end(), word) == kLevels.end())
+            return error(e, fmt::format("is not one of {}{}", listed(kLevels), did_you_mean(word, kLevels)));
+        const std::string as = word == e.value ? "" : fmt::format(" (old style for {})", word);
+        if (gdr && word == "PXB")
+            return note(e, fmt::format("no effect: PXB is the default level{}", as));
+        if (gdr && (word == "PHB" || word == "SYS"))
+            return note(
+                e, fmt::format("accepted{}: GPUDirect RDMA is assumed anyway, the adapter sits beside its GPU", as));
+        if (gdr)
+            return note(e,
+                        fmt::format("accepted{}: would switch GPUDirect RDMA off; the extra copy is not modelled", as));
+        if (word == "LOC")
+            return note(
+                e,
+                fmt::format("accepted{}: would switch peer access off; the detour over the host is not modelled", as));
+        note(e, context_.nvlink ? fmt::format("no effect{}: the GPUs of a node are joined by NVLink", as)
+                                : fmt::format("accepted{}, its effect is not modelled", as));
+    }
+
+    template <typename T, std::size_t N>
+    void select(const EnvEntry& e, const std::array<std::string_view, N>& names, std::vector<T>& chosen) {
+        const std::vector<std::string> known(names.begin(), names.end());
+        if (e.value.find(':') != std::string::npos) {
+            for (const std::string& part : split(e.value, ';'))
+                if (const std::size_t colon = part.find(':'); colon != std::string::npos)
+                    parse(e, part.substr(colon + 1), known);
+                else
+                    parse(e, part, known);
+            return note(
+                e, "a setting per function is checked but not used; this version takes one list for all collectives");
+        }
+        const std::vector<std::size_t> picked = parse(e, e.value, known);
+        chosen.clear();
+        for (const std::size_t i : picked)
+            chosen.push_back(static_cast<T>(i));
+        if (chosen.size() == N)
+            chosen.clear();
+        if (picked.empty() && diagnostics_.ok())
+            error(e, "leaves nothing to choose from");
+    }
+
+    /// Indices allowed by "Ring,Tree" or "^NVLS", ascending.
+    std::vector<std::size_t> parse(const EnvEntry& e, const std::string& list, const std::vector<std::string>& known) {
+        const bool exclude = list.starts_with("^");
+        std::vector<bool> named(known.size(), false);
+        for (const std::string& word : split(exclude ? list.substr(1) : list, ',')) {
+            std::size_t i = 0;
+            while (i < known.size() && lower(known[i]) != lower(word))
+                ++i;
+            if (i == known.size())
+                error(e, fmt::format("names `{}`, which is not one of {}{}", word, listed(known),
+                                     did_you_mean(word, known)));
+            else
+                named[i] = true;
+        }
+        std::vector<std::size_t> picked;
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if (named[i] != exclude)
+                picked.push_back(i);
+        return picked;
+    }
+
+    void channels(const EnvEntry& e) {
+        const auto value = whole(e.value);
+        if (!value || *value < 1)
+            return error(e, "is not a whole number from 1");
+        const bool minimum = e.name.find("_MIN_") != std::string::npos, old = e.name.ends_with("NCHANNELS");
+        const std::string modern = minimum ? "NCCL_MIN_CTAS" : "NCCL_MAX_CTAS";
+        const int used = static_cast<int>(std::min<std::int64_t>(*value, max_channels_));
+        std::optional<int>& target = minimum ? settings_.min_channels : settings_.max_channels;
+        bool& modern_seen = minimum ? modern_min_ : modern_max_;
+        if (old && modern_seen)
+            return note(e, fmt::format("no effect: {} is set as well", modern));
+        target = used;
+        if (!old)
+            modern_seen = true;
+        if (*value > max_channels_)
+            note(e, fmt::format(
+                        "clamped to {}, the most channels {} has{}", max_channels_, settings_.library,
+                        minimum ? fmt::format("; each takes one of the {} SMs from compute while it runs", context_.sms)
+                                : ""));
+        if (old)
+            note(e, fmt::format("deprecated since 2.17; {} replaces it", modern));
+    }
+
+    void nvls(const EnvEntry& e) {
+        const auto value = whole(e.value);
+        if (!value || *value < 0 || *value > 2)
+            return error(e, "is not 0 (off), 1 (on) or 2 (automatic)");
+        settings_.nvls_enabled = *value != 0;
+        if (*value == 2)
+            note(e, "no effect: this is the default");
+        else if (!context_.nvls)
+            note(e, "no effect: this node has no NVLink SHARP");
+    }
+
+    void ib_timeout(const EnvEntry& e) {
+        const auto value = whole(e.value);
+        if (!value || *value < 0)
+            return error(e, "is not a whole number from 0 to 31");
+        if (*value == 0 || *value >= 32)
+            return note(e, "waits for ever: a lost link would never become an error (default 20, 4.29 s an attempt)");
+        const double one = 4.096e-6 * static_cast<double>(std::uint64_t{1} << *value);
+        note(e,
+             fmt::format(
+                 "an exponent, not seconds: 4.096 us x 2^{} = {:.3g} s an attempt, {:.3g} to {:.3g} s until an error "
+                 "(default 20: 4.29 s, 30 to 34 s); acts only after a link is lost",
+                 *value, one, 7 * one, 8 * one));
+    }
+
+    void ib_retry(const EnvEntry& e) {
+        const auto value = whole(e.value);
+        if (!value || *value < 0)
+            return error(e, "is not a whole number from 0 to 7");
+        if (*value > 7)
+            return note(e, fmt::format("out of range 0 to 7 (a 3-bit field): refused, or cut to {}, {} the default 7",
+                                       *value & 7, (*value & 7) == 7 ? "which is" : "fewer retries than"));
+        note(e,
+             *value == 7 ? "no effect: this is the default" : "acts only after a link is lost, not on a step forecast");
+    }
+
+    void stranger(const EnvEntry& e) {
+        static const std::vector<std::string> known = variable_names();
+        if (e.name.starts_with("HCCL_"))
+            return note(e, "no effect: HCCL is the library of Ascend NPUs, NVIDIA GPUs use NCCL");
+        if (e.name.starts_with("TORCH_NCCL_"))
+            return note(e, "a PyTorch watchdog or debugging setting: acts only after a fault or stall");
+        if (e.name.starts_with("NCCL_"))
+            return note(e, "unknown to NCCL, no effect" + did_you_mean(e.name, known));
+        const std::string prefixed = "NCCL_" + e.name;
+        if (std::find(known.begin(), known.end(), prefixed) != known.end())
+            return note(e, fmt::format("no effect: not a variable NCCL reads; did you mean `{}`?", prefixed));
+        note(e, "not a variable of the communication library; no effect on a forecast");
+    }
+
+    void bounds(std::span<const EnvEntry> env) {
+        if (!settings_.min_channels || !settings_.max_channels || *settings_.min_channels <= *settings_.max_channels)
+            return;
+        for (const EnvEntry& e : env)
+            if (e.name == "NCCL_MIN_NCHANNELS" || e.name == "NCCL_MIN_CTAS") {
+                note(e, fmt::format("above the maximum of {} channels, which wins", *settings_.max_channels));
+                break;
+            }
+        settings_.min_channels = settings_.max_channels;
+    }
+
+    void sockets(std::span<const EnvEntry> env) {
+        std::int64_t product = 1;
+        const EnvEntry* last = nullptr;
+        for (const EnvEntry& e : env)
+            if (e.name == "NCCL_SOCKET_NTHREADS" || e.name == "NCCL_NSOCKS_PERTHREAD")
+                if (const auto value = whole(e.value); value && *value >= 1 && *value <= 16)
+                    product *= *value, last = &e;
+        if (last && product > 64)
+            note(*last, fmt::format("threads x sockets = {}, above the limit of 64", product));
+    }
+
+    const CommContext& context_;
+    CommSettings& settings_;
+    std::vector<std::string>& notes_;
+    Diagnostics& diagnostics_;
+    int max_channels_;
+    bool modern_min_ = false, modern_max_ = false;
+};
+
+}  // namespace
+
+int nccl_version(const std::string& library) {
+    const std::string name = lower(library);
+    if (!name.starts_with("nccl "))
+        return 0;
+    const std::vector<std::string> parts = split(name.substr(5), '.');
+    if (parts.size() < 2)
+        return 0;
+    const auto major = whole(parts[0]), minor = whole(parts[1]);
+    if (!major || !minor || *major < 0 || *major > 99 || *minor < 0 || *minor > 99)
+        return 0;
+    return static_cast<int>(*major * 100 + *minor);
+}
+
+void apply_comm_env(std::span<const EnvEntry> env, const CommContext& context, CommSettings& settings,
+                    std::vector<std::string>& notes, Diagnostics& diagnostics) {
+    Environment(context, settings, notes, diagnostics).apply(env);
+}
+
+}  // namespace fabricast

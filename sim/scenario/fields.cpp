@@ -1,0 +1,324 @@
+#include "sim/scenario/fields.hpp"
+
+#include "models/hardware/catalogue.hpp"
+#include "models/transformer/architecture.hpp"
+#include "models/transformer/layer.hpp"
+
+namespace fabricast {
+namespace {
+
+using K = FieldKind;
+using D = Dimension;
+
+constexpr Field section(std::string_view path, std::string_view doc, std::string_view shorthand = {}) {
+    return {.path = path, .kind = K::section, .doc = doc, .shorthand = shorthand};
+}
+constexpr Field text(std::string_view path, std::string_view doc, std::string_view fallback = {}) {
+    return {.path = path, .kind = K::text, .doc = doc, .fallback = fallback};
+}
+constexpr Field flag(std::string_view path, std::string_view fallback, std::string_view doc) {
+    return {.path = path, .kind = K::flag, .doc = doc, .fallback = fallback};
+}
+constexpr Field integer(std::string_view path, double low, double high, std::string_view fallback,
+                        std::string_view doc) {
+    return {.path = path, .kind = K::integer, .doc = doc, .fallback = fallback, .low = low, .high = high};
+}
+constexpr Field number(std::string_view path, double high, std::string_view fallback, std::string_view doc) {
+    return {.path = path, .kind = K::number, .doc = doc, .fallback = fallback, .high = high, .positive = true};
+}
+constexpr Field quantity(std::string_view path, Dimension dimension, std::string_view example, double high,
+                         std::string_view doc) {
+    return {.path = path,
+            .kind = K::quantity,
+            .doc = doc,
+            .dimension = dimension,
+            .example = example,
+            .high = high,
+            .positive = true};
+}
+constexpr Field latency(std::string_view path, std::string_view doc) {
+    return {.path = path, .kind = K::quantity, .doc = doc, .dimension = D::time, .example = "us", .high = 1};
+}
+constexpr Field choice(std::string_view path, std::string_view allowed, std::string_view fallback,
+                       std::string_view doc) {
+    return {.path = path, .kind = K::choice, .doc = doc, .fallback = fallback, .allowed = allowed};
+}
+constexpr Field preset(std::string_view path, std::string_view catalogue, std::string_view doc,
+                       std::string_view fallback = {}) {
+    return {.path = path, .kind = K::preset, .doc = doc, .fallback = fallback, .allowed = catalogue};
+}
+constexpr Field expected(std::string_view path, double high, std::string_view doc) {
+    return {.path = path, .kind = K::range, .doc = doc, .high = high};
+}
+constexpr Field later(Field field) {
+    field.use = Use::later;
+    return field;
+}
+constexpr Field unsupported(std::string_view path, std::string_view why) {
+    return {.path = path, .kind = K::text, .doc = why, .use = Use::unsupported};
+}
+
+constexpr double kMaxRate = 1e15;  // byte/s; a Rate holds 8e15
+
+constexpr Field kFields[] = {
+    text("name", "Name of the scenario in reports; the file name without ending when absent."),
+    text("extends", "A scenario file this one builds on; path relative to this file. Keys given here win."),
+
+    section("cluster", "What the cluster is."),
+    integer("cluster.nodes", 1, 131072, "1", "Number of servers."),
+    section("cluster.node", "The server: a preset, any field of which may be overridden.", "preset"),
+    preset("cluster.node.preset", "nodes", "A server of the catalogue."),
+    section("cluster.node.gpu", "The GPU of the node: another one of the catalogue, or changed figures.", "preset"),
+    preset("cluster.node.gpu.preset", "gpus", "A GPU of the catalogue; the node's own when absent."),
+    integer("cluster.node.gpu.sms", 1, 4096, "", "Streaming multiprocessors."),
+    quantity("cluster.node.gpu.peak_bf16", D::flops, "TFLOP/s", 1e18,
+             "Dense peak in bf16 and fp16, not the sparse figure."),
+    quantity("cluster.node.gpu.peak_fp8", D::flops, "TFLOP/s", 1e18, "Dense peak in fp8."),
+    quantity("cluster.node.gpu.peak_tf32", D::flops, "TFLOP/s", 1e18, "Dense peak in tf32."),
+    quantity("cluster.node.gpu.peak_fp32", D::flops, "TFLOP/s", 1e18, "Peak in fp32."),
+    quantity("cluster.node.gpu.hbm", D::rate, "TB/s", kMaxRate, "Nominal memory bandwidth."),
+    quantity("cluster.node.gpu.l2", D::size, "MiB", 1e12, "Second-level cache."),
+    number("cluster.node.gpu.sustained", 1, "",
+           "GEMM rate of a long run as a fraction of a short burst (clock and power)."),
+    flag("cluster.node.gpu.nvls", "", "NVLink SHARP: the NVSwitch adds and multicasts."),
+    quantity("cluster.node.gpu.power", D::power, "W", 1e5, "Nominal board power."),
+    integer("cluster.node.gpus", 1, 1024, "", "GPUs of a node."),
+    integer("cluster.node.nics", 0, 1024, "", "Network adapters of a node; 0 only for a single node."),
+    quantity("cluster.node.nic", D::rate, "Gb/s", kMaxRate, "Line rate of one network adapter and direction."),
+    number("cluster.node.nic_efficiency", 1, "", "Achieved rate of an adapter as a fraction of its line rate."),
+    quantity("cluster.node.nvlink", D::rate, "GB/s", kMaxRate,
+             "NVLink of one GPU, nominal, in one direction (half of what sheets print)."),
+    quantity("cluster.node.nvlink_achieved", D::rate, "GB/s", kMaxRate,
+             "NVLink of one GPU as collectives reach it, one direction."),
+    quantity("cluster.node.pcie", D::rate, "GB/s", kMaxRate, "PCIe between GPU and host, achieved, one direction."),
+    quantity("cluster.node.gpu_memory", D::size, "GiB", 1e15, "Memory of one GPU as the driver reports it (GiB)."),
+    quantity("cluster.node.power_limit", D::power, "W", 1e5, "Board power limit set below nominal."),
+    choice("cluster.node.cpu", "intel|amd", "", "Host processor: NCCL's tables depend on it."),
+    latency("cluster.node.nvlink_latency", "One hop through the NVSwitch."),
+    latency("cluster.node.pcie_latency", "One PCIe hop."),
+    latency("cluster.node.nic_latency", "One network adapter, one side."),
+    section("cluster.fabric", "The network between nodes.", "kind"),
+    preset("cluster.fabric.kind", "fabrics", "A fabric of the catalogue.", "rail-fat-tree"),
+    quantity("cluster.fabric.nic", D::rate, "Gb/s", kMaxRate, "Line rate of the adapters; wins over cluster.node.nic."),
+    number("cluster.fabric.oversubscription", 1000, "1", "Capacity of a leaf switch down / up; 1 = non-blocking."),
+    integer("cluster.fabric.nodes_per_pod", 1, 131072, "", "Nodes below one set of leaf switches."),
+    latency("cluster.fabric.switch_latency", "One switch hop."),
+
+    section("model", "The model: a preset, shapes, or a preset with other shapes.", "preset"),
+    preset("model.preset", "models", "A model of the catalogue."),
+    unsupported(
+        "model.hf",
+        "reading a Hugging Face config.json is not supported by this version; name a `preset` or give the shapes"),
+    unsupported("model.experts", "mixture-of-experts models are not supported by this version, only dense ones"),
+    text("model.name", "Name in reports."),
+    choice("model.family", "llama|gpt", "llama",
+           "llama: gated MLP, RMSNorm, rotary. gpt: plain MLP, LayerNorm, biases, learned positions."),
+    integer("model.layers", 1, 100000, "", "Decoder layers."),
+    integer("model.hidden", 1, 1e6, "", "Width."),
+    integer("model.heads", 1, 1e5, "", "Query heads."),
+    integer("model.kv_heads", 1, 1e5, "", "Key and value heads; as many as heads when absent."),
+    integer("model.head_dim", 1, 1e5, "", "Width of a head; hidden / heads when absent."),
+    integer("model.ffn", 1, 1e7, "", "Inner width of the MLP; 4 x hidden for gpt when absent."),
+    integer("model.vocab", 1, 1e8, "", "Vocabulary of the tokenizer."),
+    integer("model.vocab_multiple", 1, 1e6, "", "The vocabulary is padded to this times tp."),
+    integer("model.max_positions", 0, 1e9, "", "Learned positions; 0 = none."),
+    flag("model.gated", "", "Gated MLP (three matrices)."),
+    flag("model.rms_norm", "", "RMSNorm instead of LayerNorm with bias."),
+    flag("model.biases", "", "Biases on all linear layers."),
+    flag("model.qkv_bias", "", "Biases on the query, key and value projections."),
+    flag("model.tied_embeddings", "", "The head shares the embedding matrix."),
+    flag("model.rotary", "", "Rotary positions."),
+
+    section("training", "How the model is trained."),
+    {.path = "training.sequence",
+     .kind = K::quantity,
+     .doc = "Tokens of one sequence.",
+     .dimension = D::tokens,
+     .example = "tokens",
+     .high = 1e8,
+     .positive = true},
+    {.path = "training.global_batch",
+     .kind = K::quantity,
+     .doc = "Batch of one optimizer step, in sequences or tokens.",
+     .dimension = D::batch,
+     .example = "sequences",
+     .high = 1e14,
+     .positive = true},
+    {.path = "training.micro_batch",
+     .kind = K::quantity,
+     .doc = "Sequences of one forward pass of a data-parallel rank.",
+     .fallback = "1",
+     .dimension = D::sequences,
+     .example = "sequences",
+     .high = 1e6,
+     .positive = true},
+    choice("training.precision", "bf16|fp16|fp8|fp32", "bf16", "Precision of the GEMMs."),
+    section("training.layout", "How the model is cut over GPUs: tp x cp x pp x dp = GPUs."),
+    integer("training.layout.tp", 1, 1e6, "1", "Tensor parallel."),
+    flag("training.layout.sp", "false", "Sequence parallel: norms and residuals cut over the tp ranks."),
+    integer("training.layout.pp", 1, 1e6, "1", "Pipeline parallel."),
+    integer("training.layout.vpp", 1, 1e6, "1", "Model chunks of a pipeline stage (interleaving)."),
+    integer("training.layout.cp", 1, 1e6, "1", "Context parallel."),
+    integer("training.layout.ep", 1, 1e6, "1", "Expert parallel."),
+    text("training.layout.dp", "Data parallel; `auto` or absent: the GPUs that remain.", "auto"),
+    integer("training.layout.zero", 0, 3, "0",
+            "ZeRO stage: 1 optimizer, 2 + gradients, 3 + parameters sharded over dp."),
+    text("training.layout.order", "Which ranks are neighbours, fastest-varying first.", "tp-cp-ep-dp-pp"),
+    choice("training.schedule", "gpipe|1f1b|interleaved", "1f1b", "Pipeline schedule."),
+    choice("training.recompute", "none|selective|full", "none",
+           "What the backward pass computes again: nothing, attention scores, whole layers."),
+    section("training.overlap", "Communication beside compute."),
+    flag("training.overlap.grad_reduce", "false", "Gradient reduction beside the backward pass."),
+    flag("training.overlap.param_gather", "false", "Parameter gathering beside the forward pass."),
+    choice("training.reduce_every", "step|micro_batch", "step", "How often gradients are reduced over dp."),
+    {.path = "training.buckets", .kind = K::section, .doc = "Gradient buckets.", .shorthand = "cap", .replace = true},
+    quantity("training.buckets.cap", D::size, "MB", 1e13, "Largest bucket."),
+    {.path = "training.buckets.split",
+     .kind = K::numbers,
+     .doc = "Bucket sizes in proportion, in order of reduction.",
+     .high = 1e12,
+     .positive = true},
+    flag("training.clip_gradients", "true", "Clip by the global gradient norm every step."),
+    section("training.software", "The training stack: kernels, fusions, overlap.", "preset"),
+    preset("training.software.preset", "software", "A stack of the catalogue.", "megatron-core-2024"),
+    choice("training.software.attention", "unfused|fa1|fa2|fa3|cudnn", "", "Attention kernel."),
+    choice("training.software.fusion", "fused|compiled|eager", "", "How norms, activations and residuals run."),
+    flag("training.software.dropout", "", "Dropout in attention and residuals."),
+    flag("training.software.fp32_gradients", "", "Gradients accumulate in fp32."),
+    flag("training.software.cuda_graphs", "", "Kernels are issued from CUDA graphs: no host time."),
+    flag("training.software.p2p_overlap", "", "Pipeline messages beside compute."),
+    flag("training.software.tp_backward_overlap", "", "Tensor-parallel reduction beside weight gradients."),
+
+    section("comm", "The communication library."),
+    text("comm.library", "Name and version.", "nccl 2.28"),
+    {.path = "comm.env", .kind = K::open_map, .doc = "Environment variables of the job."},
+    {.path = "comm.env.*", .kind = K::text, .doc = "Value of the variable."},
+
+    later(section("data", "Input pipeline.")),
+    integer("data.loader_workers", 0, 1024, "", "Loader processes of a rank."),
+    integer("data.prefetch", 0, 1e6, "", "Batches a worker prepares ahead."),
+    flag("data.pin_memory", "", "Pinned host memory."),
+    flag("data.persistent_workers", "", "Workers live across epochs."),
+    integer("data.samples", 1, 9e15, "", "Samples of an epoch."),
+    number("data.epochs", 1e9, "", "Epochs of the run."),
+    section("data.sampler", "How samples are dealt to ranks."),
+    flag("data.sampler.shuffle", "", "Shuffle every epoch."),
+    flag("data.sampler.drop_last", "", "Drop the samples that do not fill a batch on every rank."),
+    integer("data.sampler.seed", 0, 9e15, "", "Seed of the shuffle."),
+    integer("data.sampler.buffer", 1, 9e15, "", "Shuffle buffer, samples."),
+
+    section("run", "The whole run."),
+    {.path = "run.tokens",
+     .kind = K::quantity,
+     .doc = "Tokens to train on.",
+     .dimension = D::tokens,
+     .example = "Ttokens",
+     .high = 1e18,
+     .positive = true},
+    {.path = "run.price",
+     .kind = K::quantity,
+     .doc = "Price of one GPU for one hour.",
+     .dimension = D::price,
+     .example = "USD/GPU-h",
+     .high = 1e9},
+    later(section("run.checkpoint", "Saving the state.")),
+    quantity("run.checkpoint.every", D::time, "h", 1e9, "Interval between saves."),
+    choice("run.checkpoint.mode", "sync|async", "", "Does training wait for the save?"),
+
+    later(section("faults", "What breaks.", "rates")),
+    choice("faults.rates", "default|mature|new|none", "",
+           "Failure rates: a mature fleet (default), a new one, or none."),
+    {.path = "faults.events", .kind = K::list, .doc = "Faults at given times."},
+    choice("faults.events[].kind",
+           "gpu_fail|gpu_slow|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|loader_slow|data_nan",
+           "", "What happens."),
+    quantity("faults.events[].at", D::time, "h", 1e10, "When, from the start of the run."),
+    quantity("faults.events[].duration", D::time, "h", 1e10, "How long; for good when absent."),
+    integer("faults.events[].node", 0, 131071, "", "Node, from 0."),
+    integer("faults.events[].gpu", 0, 1023, "", "GPU of the node, from 0."),
+    integer("faults.events[].nic", 0, 1023, "", "Adapter of the node, from 0."),
+    number("faults.events[].severity", 1, "", "Part of the rate that is lost."),
+
+    later(section("monitor", "Alert rules.", "rules")),
+    choice("monitor.rules", "default|none", "", "Rule set."),
+
+    section("expect", "What must come out; the exit code is 1 otherwise."),
+    expected("expect.mfu", 1, "Model FLOP utilisation, a fraction."),
+    expected("expect.hfu", 2, "Hardware FLOP utilisation, a fraction."),
+    expected("expect.step_time_s", 1e9, "Time of one step, seconds."),
+    expected("expect.tokens_per_s", 1e18, "Tokens a second, whole cluster."),
+    expected("expect.tokens_per_s_per_gpu", 1e18, "Tokens a second and GPU."),
+    expected("expect.model_tflops_per_gpu", 1e9, "Model TFLOP/s of one GPU."),
+    expected("expect.exposed_comm_fraction", 1, "Part of the step spent in exposed communication."),
+    expected("expect.bubble_fraction", 1, "Part of the step spent in pipeline bubbles."),
+    expected("expect.memory_gib", 1e9, "Memory of the fullest GPU, GiB."),
+    expected("expect.days", 1e9, "Days of the run without failures."),
+    expected("expect.gpu_hours", 1e18, "GPU-hours of the run without failures."),
+    expected("expect.cost", 1e18, "Cost of the run without failures."),
+    choice("expect.outcome", "ok|out_of_memory|deadlock", "", "How the simulated job must end."),
+    integer("seed", 0, 9e15, "1", "Seed of everything random."),
+};
+
+template <typename List>
+std::vector<std::string> names_of(const List& list) {
+    std::vector<std::string> names;
+    for (const auto& entry : list)
+        names.emplace_back(entry.name);
+    return names;
+}
+
+}  // namespace
+
+std::span<const Field> fields() { return kFields; }
+
+const Field* find_field(std::string_view path) {
+    for (const Field& field : kFields) {
+        if (field.path == path)
+            return &field;
+        if (field.path.ends_with(".*")) {
+            const std::string_view parent = field.path.substr(0, field.path.size() - 1);  // keeps the dot
+            if (path.size() > parent.size() && path.starts_with(parent))
+                return &field;
+        }
+    }
+    return nullptr;
+}
+
+std::string_view leaf_name(std::string_view path) {
+    const std::size_t dot = path.rfind('.');
+    return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+std::vector<std::string> child_names(std::string_view path) {
+    std::vector<std::string> names;
+    for (const Field& field : kFields) {
+        const std::size_t dot = field.path.rfind('.');
+        const std::string_view parent = dot == std::string_view::npos ? std::string_view() : field.path.substr(0, dot);
+        if (parent == path && field.use != Use::unsupported && leaf_name(field.path) != "*")
+            names.emplace_back(leaf_name(field.path));
+    }
+    return names;
+}
+
+std::vector<std::string> allowed_words(const Field& field) {
+    if (field.kind == FieldKind::preset) {
+        if (field.allowed == "nodes")
+            return names_of(Catalogue::builtin().nodes());
+        if (field.allowed == "gpus")
+            return names_of(Catalogue::builtin().gpus());
+        if (field.allowed == "fabrics")
+            return names_of(Catalogue::builtin().fabrics());
+        if (field.allowed == "models")
+            return names_of(architectures());
+        return names_of(software_stacks());
+    }
+    std::vector<std::string> words;
+    for (std::string_view rest = field.allowed; !rest.empty();) {
+        const std::size_t bar = rest.find('|');
+        words.emplace_back(rest.substr(0, bar));
+        rest = bar == std::string_view::npos ? std::string_view() : rest.substr(bar + 1);
+    }
+    return words;
+}
+
+}  // namespace fabricast

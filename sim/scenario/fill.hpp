@@ -1,0 +1,27 @@
+// Answers -> the parts of a Scenario. Each function takes presets from the catalogue, lays the overrides on
+// top and checks what no single field can check alone. Errors are collected; a function that cannot go on
+// returns false.
+#pragma once
+
+#include "sim/scenario/check.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace fabricast {
+
+bool fill_cluster(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+bool fill_model(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// Needs cluster and model. Ends with check_layout.
+bool fill_training(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void fill_comm(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void fill_run(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+
+/// Everything that decides the forecast and was not typed, or replaces a catalogue figure.
+void list_assumptions(const Answers& answers, Scenario& scenario);
+
+/// Class of a source sentence of the catalogue: an estimate is a guess even when it starts from a data sheet.
+Origin origin_of(std::string_view source);
+
+/// Records that `path` must be given; `why` continues "is missing".
+void missing(const Answers& answers, std::string_view path, std::string_view why, Diagnostics& diagnostics);
+
+}  // namespace fabricast

@@ -1,0 +1,31 @@
+// One training step of a scenario: cluster, program, run, accounts.
+//
+//   scenario -> cluster (graph, frozen) -> compute and communication models -> program -> engine -> result
+//
+// The step time is the period of repeated steps (sim/engine/engine.hpp). A job that does not fit in memory is not run:
+// the result says by how much it misses and which single changes would make it fit.
+#pragma once
+
+#include <string>
+
+#include "models/parallel/compiler.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/step/result.hpp"
+#include "topologies/graph/cluster.hpp"
+
+namespace fabricast {
+
+struct ForecastOptions {
+    int max_steps = 6;             ///< give up looking for a period after so many steps
+    bool record_timeline = false;  ///< fills Result::critical_path
+};
+
+/// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).
+Result forecast(const Scenario& scenario, ForecastOptions options = {});
+
+/// The pieces, for tests and later rooms.
+Cluster build_cluster(const Scenario& scenario);
+ComputeModel build_compute(const Scenario& scenario);
+CommFacts comm_facts(const Scenario& scenario);
+
+}  // namespace fabricast

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sample_result.hpp"
+#include "sim/report/expectation.hpp"
+#include "sim/report/result.hpp"
+
+namespace fabricast {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::failed_result;
+using testing::sample_result;
+using testing::sample_scenario;
+
+TEST(ResultJson, HoldsTheKeysLaterToolsRelyOn) {
+    const Scenario scenario = sample_scenario();
+    const ordered_json json = ordered_json::parse(result_json(sample_result(scenario)));
+    EXPECT_EQ(json["schema_version"], 1);
+    EXPECT_EQ(json["scenario"]["name"], "case-a-after");
+    for (const char* key : {"time_s", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "peak_tflops",
+                            "mfu", "hfu", "exposed_comm_fraction", "bubble_fraction"}) {
+        ASSERT_TRUE(json["step"].contains(key)) << key;
+        EXPECT_GT(json["step"][key].get<double>(), 0) << key;
+    }
+    EXPECT_EQ(json["step"]["ps"], 2'019'876'543'211);
+    EXPECT_TRUE(json["step"]["periodic"].is_boolean());
+    for (const char* key : {"stage", "total_bytes", "capacity_bytes", "parts"})
+        EXPECT_TRUE(json["memory"][0].contains(key));
+    EXPECT_EQ(json["memory"][1]["parts"]["logits"], std::int64_t{1} << 30);
+    for (const char* key : {"what", "value", "origin", "source"})
+        EXPECT_TRUE(json["assumptions"][0].contains(key));
+    for (const char* key : {"events", "ranks", "ranks_simulated"})
+        EXPECT_TRUE(json["engine"][key].is_number_integer());
+    EXPECT_EQ(json["engine"]["fingerprint"], "00c0ffee12345678");
+    EXPECT_EQ(json["run"]["currency"], "USD");
+    EXPECT_TRUE(json["definitions"]["mfu"].is_string());
+    EXPECT_EQ(json["expect"][0]["met"], true);
+}
+
+TEST(ResultJson, WaterfallSumsExactlyToRankTime) {
+    const Scenario scenario = sample_scenario();
+    const ordered_json json = ordered_json::parse(result_json(sample_result(scenario)));
+    ASSERT_EQ(json["step"]["waterfall"].size(), kAccountCount);
+    std::int64_t sum = 0;
+    for (const ordered_json& row : json["step"]["waterfall"])
+        sum += row["rank_ps"].get<std::int64_t>();
+    EXPECT_EQ(sum, json["step"]["ps"].get<std::int64_t>() * json["engine"]["ranks"].get<std::int64_t>());
+    std::int64_t by_stage = 0;
+    for (const ordered_json& stage : json["step"]["stages"]) {
+        for (const ordered_json& row : stage["waterfall"])
+            by_stage += row["rank_ps"].get<std::int64_t>();
+    }
+    EXPECT_EQ(by_stage, sum);
+}
+
+TEST(ResultJson, IntegersBeyond64BitsStayExact) {
+    const Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    result.step.accounts[0] = static_cast<__int128>(1'000'000'000'000'000'000) * 1000 + 7;
+    const ordered_json json = ordered_json::parse(result_json(result));
+    EXPECT_EQ(json["step"]["waterfall"][0]["rank_ps"], "1000000000000000000007");
+}
+
+TEST(ResultJson, RoundTripGivesTheSameBytes) {
+    const Scenario scenario = sample_scenario();
+    const std::string text = result_json(sample_result(scenario));
+    EXPECT_EQ(text, result_json(sample_result(scenario)));
+    EXPECT_EQ(text, ordered_json::parse(text).dump(2) + "\n");
+}
+
+TEST(ResultJson, DerivedFiguresFollowTheDefinitions) {
+    const Scenario scenario = sample_scenario();
+    const Result result = sample_result(scenario);
+    const Headline h = headline(result);
+    EXPECT_DOUBLE_EQ(h.step_s, 2.019876543211);
+    EXPECT_DOUBLE_EQ(h.tokens_per_s, 512.0 * 4096 / 2.019876543211);
+    EXPECT_NEAR(h.mfu, 9.35e17 / (2.019876543211 * 1024 * 989.4e12), 1e-12);
+    EXPECT_NEAR(h.hfu / h.mfu, 9.71 / 9.35, 1e-12);
+    EXPECT_NEAR(h.exposed_comm_fraction, 0.097 + 0.012 + 0.058 + 0.031 + 0.002 + 0.004, 1e-9);
+    EXPECT_NEAR(h.bubble_fraction, 0.069, 1e-9);
+    EXPECT_NEAR(h.days, 3.5e12 / h.tokens_per_s / 86400, 1e-9);
+    EXPECT_NEAR(h.cost, h.days * 24 * 1024 * 1.9, 1e-3);
+}
+
+TEST(ResultJson, FailedRunHasNullsAndNoDivisionByZero) {
+    const Scenario scenario = sample_scenario();
+    const ordered_json json = ordered_json::parse(result_json(failed_result(scenario)));
+    EXPECT_EQ(json["verdict"], "out of memory");
+    EXPECT_FALSE(json["failure"].get<std::string>().empty());
+    EXPECT_TRUE(json["step"]["mfu"].is_null());
+    EXPECT_TRUE(json["run"]["days"].is_null());
+    EXPECT_EQ(json["step"]["waterfall"][0]["fraction"], 0.0);
+    EXPECT_EQ(json["expect"][0]["met"], false);
+    EXPECT_TRUE(json["expect"][0]["value"].is_null());
+
+    Result empty;
+    empty.scenario = &scenario;
+    EXPECT_TRUE(ordered_json::accept(result_json(empty)));
+}
+
+TEST(ResultJson, NamesNoMachinePathAndSurvivesBrokenText) {
+    Scenario scenario = sample_scenario();
+    scenario.file = "/somewhere/private/run.yaml";
+    scenario.name = "bad \xff name";
+    const std::string text = result_json(sample_result(scenario));
+    EXPECT_EQ(text.find("somewhere"), std::string::npos);
+    EXPECT_EQ(ordered_json::parse(text)["scenario"]["file"], "run.yaml");
+}
+
+TEST(Expectation, EveryNumberOfStepCanBeExpected) {
+    Scenario scenario = sample_scenario();
+    const Result result = sample_result(scenario);
+    const ordered_json json = ordered_json::parse(result_json(result));
+    const std::vector<std::string> not_figures = {"tokens", "model_flops", "hardware_flops"};
+    for (const auto& [key, value] : json["step"].items()) {
+        if (!value.is_number() || std::count(not_figures.begin(), not_figures.end(), key) > 0)
+            continue;
+        ASSERT_TRUE(figure(result, key).has_value()) << key;
+        EXPECT_DOUBLE_EQ(*figure(result, key), value.get<double>()) << key;
+    }
+    for (const std::string_view name : figure_names())
+        EXPECT_TRUE(figure(result, name).has_value()) << name;
+    EXPECT_DOUBLE_EQ(*figure(result, "memory_gib"), 58);
+}
+
+TEST(Expectation, BoundsAreInclusiveAndUnknownIsNotMet) {
+    Scenario scenario = sample_scenario();
+    scenario.expect = {
+        {"memory_gib", 58, 58, ""}, {"memory_gib", 59, 60, ""}, {"memory_gib", 1, 57, ""}, {"mfuu", 0, 1, ""}};
+    const Result result = sample_result(scenario);
+    const std::vector<ExpectationOutcome> outcomes = check_expectations(result);
+    EXPECT_TRUE(outcomes[0].met);
+    EXPECT_FALSE(outcomes[1].met);
+    EXPECT_EQ(describe(outcomes[1]), "memory_gib 58 is below [59, 60]");
+    EXPECT_EQ(describe(outcomes[2]), "memory_gib 58 is above [1, 57]");
+    EXPECT_FALSE(outcomes[3].met);
+    EXPECT_FALSE(outcomes[3].value.has_value());
+}
+
+TEST(Expectation, OutcomeIsAWordAndAFailureMayBeExpected) {
+    Scenario scenario = sample_scenario();
+    scenario.expect.clear();
+    EXPECT_TRUE(failed_unexpectedly(failed_result(scenario)));
+    scenario.expect_outcome = "out_of_memory";
+    EXPECT_FALSE(failed_unexpectedly(failed_result(scenario)));
+    EXPECT_FALSE(failed_unexpectedly(sample_result(scenario)));
+    EXPECT_TRUE(check_expectations(failed_result(scenario))[0].met);
+    const ExpectationOutcome ran = check_expectations(sample_result(scenario))[0];
+    EXPECT_FALSE(ran.met);
+    EXPECT_EQ(describe(ran), "outcome ok, expected out_of_memory");
+    const ordered_json json = ordered_json::parse(result_json(failed_result(scenario)));
+    EXPECT_EQ(json["expect"][0]["value"], "out_of_memory");
+}
+
+}  // namespace
+}  // namespace fabricast

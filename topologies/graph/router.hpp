@@ -1,0 +1,27 @@
+// How the fabric between two NICs is crossed. Chosen once, when the cluster is built.
+//
+// A NIC has one link to and one from its switch; Cluster adds those two itself. A router answers the part in
+// between: the directed links from the switch of one NIC to the switch of the other, in order, none when both
+// hang on one switch. The answer depends on the pair alone, so it is the same on every call and every machine.
+// Does not model: a choice among equal paths (ECMP), adaptive routing.
+#pragma once
+
+#include <vector>
+
+#include "topologies/graph/units.hpp"
+
+namespace fabricast {
+
+class Router {
+public:
+    Router() = default;
+    Router(const Router&) = delete;
+    Router& operator=(const Router&) = delete;
+    virtual ~Router() = default;
+
+    /// Appends the links between the switches of two different NICs and returns true; false, and nothing
+    /// appended, when there is no way. Safe to call from several threads.
+    virtual bool append_fabric_links(NicId from, NicId to, std::vector<LinkId>& out) const = 0;
+};
+
+}  // namespace fabricast
