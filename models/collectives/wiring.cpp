@@ -173,24 +173,24 @@ void ChannelWiring::hop(GpuId from, GpuId to, std::uint32_t units, std::vector<L
     }
 }
 
-void ChannelWiring::append_ring(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
-    const std::uint32_t nodes = order_->nodes();
-    GpuId first{}, previous{};
-    for (std::uint32_t i = 0; i < nodes; ++i) {
-        const auto gpus = order_->node(i);
+std::vector<GpuId> ring_order(const GroupOrder& order, std::uint32_t pattern) {
+    std::vector<GpuId> out;
+    out.reserve(order.ranks());
+    for (std::uint32_t i = 0; i < order.nodes(); ++i) {
+        const auto gpus = order.node(i);
         const auto g = static_cast<std::uint32_t>(gpus.size());
         for (std::uint32_t j = 0; j < g; ++j) {
-            const std::uint32_t place = i % 2 == 0 ? (pattern + j) % g : (pattern % g + 2 * g - 1 - j) % g;
-            const GpuId gpu = gpus[place];
-            if (i == 0 && j == 0) {
-                first = gpu;
-            } else {
-                hop(previous, gpu, 1, out);
-            }
-            previous = gpu;
+            out.push_back(gpus[i % 2 == 0 ? (pattern + j) % g : (pattern % g + 2 * g - 1 - j) % g]);
         }
     }
-    hop(previous, first, 1, out);
+    return out;
+}
+
+void ChannelWiring::append_ring(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
+    const std::vector<GpuId> ring = ring_order(*order_, pattern);
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+        hop(ring[i], ring[(i + 1) % ring.size()], 1, out);
+    }
 }
 
 void ChannelWiring::append_chains(std::uint32_t pattern, std::vector<LinkLoad>& out) const {

@@ -88,6 +88,9 @@ private:
     mutable std::vector<LinkId> route_;  ///< scratch of hop(): hops are many and short
 };
 
+/// Members in the order a ring channel of this pattern passes them; the last one sends to the first.
+std::vector<GpuId> ring_order(const GroupOrder& order, std::uint32_t pattern);
+
 /// Parent of node v in the first tree over `nodes` nodes; v itself for the root.
 std::uint32_t tree_parent(std::uint32_t v, std::uint32_t nodes);
 

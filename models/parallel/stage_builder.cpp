@@ -230,6 +230,7 @@ private:
         simple_backward(Piece::norm_attention);
         hold(MemoryCause::temporary, -activation.working);
         hold(MemoryCause::activations, -activation.kept);
+        if (activation.working > 0) flush("backward", Phase::backward, layer);  // given back before the next layer needs it
     }
 
     // ---- units: embedding, layers, head ----
@@ -275,14 +276,17 @@ private:
     void unit_backward(const Unit& unit) {
         switch (unit.kind) {
             case Unit::Kind::embedding:
+                tensor_in("backward", Phase::backward, -1);  // gradient of the reduce-scatter
                 add(embedding_backward(a_, shard_, software_));
                 hold(MemoryCause::activations, -embedding_activation(a_, shard_, software_));
                 break;
             case Unit::Kind::layer: layer_backward(unit.layer); break;
             case Unit::Kind::head:
+                if (shard_.sequence_parallel) tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", "head and loss", Phase::backward, -1);
                 add(head_backward(a_, shard_, software_));
                 hold(MemoryCause::logits, -logits_bytes(a_, shard_, software_));
                 tensor_out("head and loss", Phase::backward, -1);
+                if (layout_.tp == 1) flush("head and loss", Phase::backward);  // logits are gone before the layers' turn
                 break;
         }
     }
@@ -299,6 +303,7 @@ private:
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
     void reduce_bucket(Bytes bytes, bool blocking);
     void exchange(const ScheduleStep& step);
+    void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
     void gather_after_optimizer();
     void reduce_at_end();
@@ -338,6 +343,7 @@ private:
     int passes_ = 0;
     std::vector<std::uint32_t> next_waits_;
     std::uint32_t last_main_ = program::kNone;
+    std::uint32_t updated_ = program::kNone;           ///< the optimizer: parameters of this step exist
     std::map<std::int64_t, std::uint32_t> gathered_;   ///< unit index in the stage -> parameter gather of this step
     std::vector<std::uint32_t> reduction_nodes_;       ///< overlapped reductions the norm waits for
     Bytes bucket_ = 0, reduced_ = 0;                   ///< gradient bytes in the open bucket, already reduced
@@ -349,7 +355,10 @@ std::int64_t unit_number(std::int64_t chunk, std::size_t unit, std::int64_t laye
 }
 
 void StageBuilder::chunk_forward(const ScheduleStep& step) {
-    if (step.receives_forward) next_waits_.push_back(message(kReceiveForward, PeerSlot::receive_forward, false, {}));
+    if (step.receives_forward) {
+        next_waits_.push_back(message(kReceiveForward, PeerSlot::receive_forward, false, {}));
+        gather_message();
+    }
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;  // last main operation of each unit
     for (std::size_t u = 0; u < list.size(); ++u) {
@@ -358,7 +367,7 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
             flush("forward", Phase::forward);
             const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
             std::vector<std::uint32_t> waits;
-            if (stream != kCompute) waits = {u >= 2 ? ends[u - 2] : program::kNone};
+            if (stream != kCompute) waits = {u >= 2 ? ends[u - 2] : step.first ? updated_ : program::kNone};
             const std::uint32_t node = collective(stream, Slot::parameter, Collective::all_gather, list[u].parameters * activation_bytes_, "parameter all-gather",
                                                   Account::comm_parameter, Phase::forward, waits, list[u].layer);
             t_.operations.back().memory.push_back({MemoryCause::gathered_parameters, list[u].parameters * activation_bytes_});
@@ -383,7 +392,10 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
 }
 
 void StageBuilder::chunk_backward(const ScheduleStep& step) {
-    if (step.receives_backward) next_waits_.push_back(message(kReceiveBackward, PeerSlot::receive_backward, false, {}));
+    if (step.receives_backward) {
+        next_waits_.push_back(message(kReceiveBackward, PeerSlot::receive_backward, false, {}));
+        gather_message();
+    }
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;
     for (std::size_t done = 0; done < list.size(); ++done) {
@@ -411,9 +423,8 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
     if (step.sends_backward) message(kSendBackward, PeerSlot::send_backward, true, {last_main_});
 }
 
-// Gradients of a unit are complete: reduce whole buckets.
+// Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own.
 void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit) {
-    (void)chunk;
     const bool blocking = !plan_.overlap_grad_reduce;
     if (sharded_) {
         reduce_bucket(unit.parameters * gradient_bytes_, blocking);
@@ -421,17 +432,18 @@ void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_u
     }
     bucket_ += unit.parameters * gradient_bytes_;
     if (!plan_.bucket_split.empty()) {
-        double sum = 0;
+        double sum = 0, upto = 0;
         for (const double part : plan_.bucket_split) sum += part;
-        const double total = static_cast<double>(parameters_.total() * gradient_bytes_);
-        double edge = 0;
-        for (const double part : plan_.bucket_split) {
-            edge += part / sum * total;
-            if (edge <= static_cast<double>(reduced_) + 0.5) continue;
-            if (static_cast<double>(reduced_ + bucket_) + 0.5 < edge) break;
-            reduce_bucket(static_cast<Bytes>(edge) - reduced_, blocking);
-            bucket_ -= static_cast<Bytes>(edge) - reduced_;
-            reduced_ = static_cast<Bytes>(edge);
+        Bytes total = 0;
+        for (const Unit& one : units(chunk)) total += one.parameters * gradient_bytes_;
+        for (std::size_t i = 0; i < plan_.bucket_split.size(); ++i) {
+            upto += plan_.bucket_split[i];
+            const Bytes edge = i + 1 == plan_.bucket_split.size() ? total : static_cast<Bytes>(upto / sum * static_cast<double>(total));
+            if (edge <= reduced_) continue;
+            if (reduced_ + bucket_ < edge) break;
+            reduce_bucket(edge - reduced_, blocking);
+            bucket_ -= edge - reduced_;
+            reduced_ = edge;
         }
     } else {
         const Bytes cap = bucket_cap();
@@ -471,6 +483,12 @@ std::uint32_t StageBuilder::message(std::uint8_t stream, PeerSlot slot, bool sen
     return push(std::move(op));
 }
 
+// A message that came in 1/tp pieces is put together inside the node.
+void StageBuilder::gather_message() {
+    if (layout_.tp == 1 || shard_.sequence_parallel || !software_.p2p_scatter_gather) return;
+    tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (pipeline input)", "pipeline input", Phase::none, -1);
+}
+
 void StageBuilder::exchange(const ScheduleStep& step) {
     flush("forward", Phase::forward);
     program::Batch batch;
@@ -487,9 +505,8 @@ void StageBuilder::exchange(const ScheduleStep& step) {
     op.label = label("pipeline exchange", Account::comm_pp, Phase::none);
     p_.batches.push_back(std::move(batch));
     push(std::move(op));
-    if (layout_.tp > 1 && !shard_.sequence_parallel && software_.p2p_scatter_gather && (step.receives_forward || step.receives_backward)) {
-        tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (pipeline input)", "forward", Phase::none, -1);
-    }
+    if (step.receives_forward) gather_message();
+    if (step.receives_backward) gather_message();
 }
 
 void StageBuilder::optimizer() {
@@ -500,6 +517,7 @@ void StageBuilder::optimizer() {
     if (!plan_.clip_gradients) kernels.erase(kernels.begin());  // the gradient norm
     add(std::move(kernels));
     flush("optimizer", Phase::optimizer);
+    updated_ = last_main_;
     if ((layout_.zero == 1 || layout_.zero == 2) && layout_.dp > 1) gather_after_optimizer();
 }
 
@@ -538,7 +556,7 @@ void StageBuilder::reduce_at_end() {
         for (std::int64_t chunk = layout_.vpp - 1; chunk >= 0; --chunk) {
             const std::vector<Unit> list = units(chunk);
             for (std::size_t done = 0; done < list.size(); ++done) {
-                reduce_unit(list[list.size() - 1 - done], chunk, chunk == 0 && done + 1 == list.size());
+                reduce_unit(list[list.size() - 1 - done], chunk, done + 1 == list.size());
             }
         }
     }
@@ -603,7 +621,9 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
 }  // namespace
 
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage) {
-    const ParameterCount count = count_parameters(a, padded_vocab(a, layout.tp));
+    Architecture held = a;
+    held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
+    const ParameterCount count = count_parameters(held, padded_vocab(a, layout.tp));
     StageParameters out;
     out.layer = (count.attention + count.mlp) / layout.tp + count.norms;
     out.layers = a.layers / layout.pp;

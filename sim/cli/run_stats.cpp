@@ -63,9 +63,12 @@ std::string RunStats::sentence() const {
         events += forecast.events;
         forecast_s += forecast.wall_s;
     }
-    return fmt::format("simulated {} events in {} ({:.0f} ns each); {} in all, peak memory {}\n",
-                       report::magnitude(static_cast<double>(events)), report::duration(forecast_s),
-                       ns_per_event(forecast_s, events), report::duration(seconds_since(begin_)),
+    const std::string simulated =
+        events > 0
+            ? fmt::format("simulated {} events in {} ({:.0f} ns each)", report::magnitude(static_cast<double>(events)),
+                          report::duration(forecast_s), ns_per_event(forecast_s, events))
+            : "nothing to simulate";
+    return fmt::format("{}; {} in all, peak memory {}\n", simulated, report::duration(seconds_since(begin_)),
                        report::decimal_bytes(static_cast<double>(peak_rss_bytes())));
 }
 

@@ -99,7 +99,7 @@ std::optional<Start> start_for(const std::string& name) {
     const Catalogue& catalogue = Catalogue::builtin();
     if (const NodeSpec* node = catalogue.find_node(name)) {
         for (const std::string_view model : kModels) {
-            if (const auto start = start_on(*find_architecture(model), *node, 1))
+            if (auto start = start_on(*find_architecture(model), *node, 1))
                 return start;
         }
     } else if (const Architecture* model = find_architecture(name)) {
@@ -107,7 +107,7 @@ std::optional<Start> start_for(const std::string& name) {
             const NodeSpec* candidate = catalogue.find_node(preferred);
             if (candidate == nullptr)
                 continue;
-            if (const auto start = start_on(*model, *candidate, kMaxNodes))
+            if (auto start = start_on(*model, *candidate, kMaxNodes))
                 return start;
         }
     } else {

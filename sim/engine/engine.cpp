@@ -23,7 +23,11 @@ constexpr std::uint8_t bit(std::uint8_t stream) {
 }  // namespace
 
 Engine::Engine(const program::Program& program, std::span<const Rate> capacity, EngineOptions options)
-    : program_(program), options_(options), network_(capacity, options.quantum), ledger_(program.ranks.size()) {
+    : program_(program),
+      options_(options),
+      demands_(without_dominated_links(program.demands, capacity)),
+      network_(capacity, options.quantum),
+      ledger_(program.ranks.size()) {
     bind();
 }
 
@@ -46,6 +50,7 @@ void Engine::bind() {
         r.first_stream = static_cast<std::uint32_t>(streams_.size());
         r.streams = static_cast<std::uint8_t>(r.code->entry.size());
         assert(r.streams <= kMaxStreams);
+        r.slowness = program_.ranks[rank].slowness;
         for (const std::uint32_t entry : r.code->entry) streams_.emplace_back().counter = entry;
     }
     groups_.resize(program_.groups.size());
@@ -60,11 +65,10 @@ void Engine::bind() {
         }
         return at->second;
     };
-    std::uint32_t group_slots = 0;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         first_peer_.push_back(static_cast<std::uint32_t>(send_channel_.size()));
-        first_group_.push_back(group_slots);
-        group_slots += static_cast<std::uint32_t>(program_.ranks[rank].groups.size());
+        first_group_.push_back(static_cast<std::uint32_t>(groups_of_.size()));
+        groups_of_.insert(groups_of_.end(), program_.ranks[rank].groups.begin(), program_.ranks[rank].groups.end());
         for (const program::Peer& peer : program_.ranks[rank].peers) {
             if (peer.rank == program::kNone) {
                 send_channel_.push_back(program::kNone);
@@ -76,8 +80,15 @@ void Engine::bind() {
             if (peer.send_route != program::kNone) channels_[send_channel_.back()].route = peer.send_route;
         }
     }
-    bubble_before_.assign(group_slots, 0);
-    for (const std::vector<LinkUse>& demand : program_.demands) alone_.push_back(network_.alone_rate(demand, 0));
+    bubble_before_.assign(groups_of_.size(), 0);
+    for (const program::CostClass& cost : program_.costs) {
+        first_part_.push_back(static_cast<std::uint32_t>(parts_.size()));
+        for (std::size_t a = 0; a < kAccountCount; ++a) {
+            if (cost.parts[a] != 0) parts_.push_back({static_cast<Account>(a), cost.parts[a]});
+        }
+    }
+    first_part_.push_back(static_cast<std::uint32_t>(parts_.size()));
+    for (const std::vector<LinkUse>& demand : demands_) alone_.push_back(network_.alone_rate(demand, 0));
     queue_.reserve(ranks * 2 + 1024);
 }
 
@@ -111,8 +122,8 @@ EngineResult Engine::run() {
 
 // True when what the event announced was put off, or happened, since.
 bool Engine::stale(const Event& event) const {
-    if (event.kind == EventClass::compute_end) return !ranks_[event.id].computing || ranks_[event.id].version != event.version;
-    return event.kind == EventClass::activity_end && network_.version(event.id) != event.version;
+    if (event.kind() == EventClass::compute_end) return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
+    return event.kind() == EventClass::activity_end && network_.version(event.id()) != event.version();
 }
 
 // Moves the clock to the next event that still holds; false when there is none.
@@ -126,14 +137,14 @@ bool Engine::next_instant() {
 void Engine::dispatch(const Event& event) {
     ++events_;
     trigger_ = program::kNone;
-    switch (event.kind) {
-        case EventClass::compute_end: end_compute(event.id); break;
-        case EventClass::latency_end: start_activities(event.id); break;
-        case EventClass::message_latency_end: start_message(event.id); break;
-        case EventClass::activity_end: end_activity(event.id); break;
+    switch (event.kind()) {
+        case EventClass::compute_end: end_compute(event.id()); break;
+        case EventClass::latency_end: start_activities(event.id()); break;
+        case EventClass::message_latency_end: start_message(event.id()); break;
+        case EventClass::activity_end: end_activity(event.id()); break;
         case EventClass::delay_end: {
-            const auto rank = static_cast<std::uint32_t>(event.id / kMaxStreams);
-            const auto stream = static_cast<std::uint8_t>(event.id % kMaxStreams);
+            const auto rank = static_cast<std::uint32_t>(event.id() / kMaxStreams);
+            const auto stream = static_cast<std::uint8_t>(event.id() % kMaxStreams);
             const Stream& s = stream_of(rank, stream);
             const Instruction& in = ranks_[rank].code->instructions[s.counter];
             if (in.kind == Instruction::Kind::transfer) {  // latency passed: the data move
@@ -143,10 +154,10 @@ void Engine::dispatch(const Event& event) {
                     break;
                 }
                 const program::Route& route = program_.routes[program_.ranks[rank].transfer_routes[transfer.route_slot]];
-                const Network::Id id = network_.start(program_.demands[route.demand], transfer.bytes, 1, route.cap,
+                const Network::Id id = network_.start(demands_[route.demand], transfer.bytes, 1, route.cap,
                                                       alone_[route.demand], now_);
                 if (owners_.size() <= id) owners_.resize(id + 1);
-                owners_[id] = {Owner::transfer, event.id};
+                owners_[id] = {Owner::transfer, event.id()};
                 break;
             }
             end_delay(rank, stream);
@@ -216,7 +227,7 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
                 const Picoseconds value = program_.durations[in.payload];
                 const Picoseconds until = in.kind == Instruction::Kind::host ? now_ + value : std::max(now_, value);
                 ledger_.moving(rank, account_of(in.label), +1, now_);
-                queue_.push({until, static_cast<std::uint32_t>(rank * kMaxStreams + stream), 0, EventClass::delay_end});
+                queue_.push({until, EventClass::delay_end, delay_id(rank, stream)});
                 return;
             }
             case Instruction::Kind::step_end:
@@ -242,8 +253,8 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     const Instruction& in = r.code->instructions[s.counter];
     if (step_fingerprint_.size() <= r.step) step_fingerprint_.resize(r.step + 1, 0);
     const std::uint64_t id = (static_cast<std::uint64_t>(r.code->tmpl) << 32) | in.operation;
-    step_fingerprint_[r.step] += mix(mix(mix(id + 0x9e3779b97f4a7c15ull) ^ static_cast<std::uint64_t>(s.started)) ^
-                                     static_cast<std::uint64_t>(now_));
+    step_fingerprint_[r.step] += mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
+                                     static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
     if (options_.record_timeline) {
         records_[s.record].finished = now_;
         trigger_ = s.record;
@@ -261,15 +272,12 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
 void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
     RankState& r = ranks_[rank];
     const program::CostClass& cost = program_.costs[in.payload];
-    const std::uint32_t slowness = program_.ranks[rank].slowness;
     r.cost = in.payload;
     r.begun = now_;
     r.compute_from = std::max(now_, r.host_clock + cost.host_first);
     r.host_clock += cost.host;
     r.host_floor = cost.host > 0 ? r.host_clock + cost.tail : 0;
-    r.work = slowness == program::kFullSpeed
-                 ? cost.work
-                 : static_cast<Picoseconds>((static_cast<__int128>(cost.work) * slowness) >> 16);
+    r.work = static_cast<Picoseconds>((static_cast<__int128>(cost.work) * r.slowness) >> 16);
     r.remaining = static_cast<__int128>(r.work) << 16;
     r.updated = r.compute_from;
     r.computing = true;
@@ -293,8 +301,9 @@ void Engine::update_speed(std::uint32_t rank) {
         r.updated = now_;
     }
     r.speed = speed;
-    r.unfloored = r.updated + static_cast<Picoseconds>((r.remaining + speed - 1) / speed);
-    queue_.push({std::max(r.unfloored, r.host_floor), rank, ++r.version, EventClass::compute_end});
+    const __int128 left = r.remaining + speed - 1;
+    r.unfloored = r.updated + static_cast<Picoseconds>(speed == program::kFullSpeed ? left >> 16 : left / speed);
+    queue_.push({std::max(r.unfloored, r.host_floor), EventClass::compute_end, rank, ++r.version});
 }
 
 void Engine::update_speeds() {
@@ -318,8 +327,8 @@ void Engine::end_compute(std::uint32_t rank) {
     const Picoseconds duration = now_ - r.begun;
     const Picoseconds host = (r.compute_from - r.begun) + std::max<Picoseconds>(0, now_ - r.unfloored);
     ledger_.add_computing(rank, -duration);
-    for (std::size_t a = 0; a < kAccountCount; ++a) {
-        if (cost.parts[a] != 0) ledger_.add(rank, static_cast<Account>(a), cost.parts[a]);
+    for (std::uint32_t part = first_part_[r.cost]; part < first_part_[r.cost + 1]; ++part) {
+        ledger_.add(rank, parts_[part].account, parts_[part].time);
     }
     ledger_.add(rank, Account::host_bound, host);
     ledger_.add(rank, Account::straggler, r.work - cost.work);
@@ -341,14 +350,14 @@ void Engine::communication_on(std::uint32_t rank, std::uint8_t stream, bool netw
 
 void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& in) {
     const program::Call& call = program_.calls[in.payload];
-    const std::uint32_t g = program_.ranks[rank].groups[call.slot];
-    const program::Group& group = program_.groups[g];
+    const std::uint32_t slot = first_group_[rank] + call.slot;
+    const std::uint32_t g = groups_of_[slot];
     GroupState& state = groups_[g];
     if (state.arrivals.empty()) {
         state.call = in.payload;
     } else if (state.call != in.payload && (program_.calls[state.call].kind != call.kind ||
                                             program_.calls[state.call].bytes != call.bytes)) {
-        fail(Outcome::mismatch, "members of group " + group.name + " call different collectives: " +
+        fail(Outcome::mismatch, "members of group " + program_.groups[g].name + " call different collectives: " +
                                     describe(state.arrivals.front().rank, state.arrivals.front().stream) + "; " +
                                     describe(rank, stream));
         return;
@@ -358,10 +367,9 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
         ++ranks_[rank].kernels_waiting;
         mark_dirty(rank);
     }
-    const Picoseconds bubble =
-        ledger_.amount(rank, Account::bubble) - bubble_before_[first_group_[rank] + call.slot];
-    state.arrivals.push_back({rank, in.label, call.slot, stream, ledger_.waited(rank), bubble});
-    if (state.arrivals.size() == group.members.size()) {
+    const Picoseconds bubble = ledger_.amount(rank, Account::bubble) - bubble_before_[slot];
+    state.arrivals.push_back({rank, in.label, slot, stream, ledger_.waited(rank), bubble});
+    if (state.arrivals.size() == program_.groups[g].members.size()) {
         state.cause = trigger_;
         settle_waits(state);
         start_moving(g);
@@ -382,7 +390,7 @@ void Engine::settle_waits(const GroupState& state) {
             const Picoseconds of_bubble = ledger_.settle_waiting(arrival.rank, Account::bubble, std::min(waited, bubble));
             ledger_.settle_waiting(arrival.rank, Account::straggler, waited - of_bubble);
         }
-        bubble_before_[first_group_[arrival.rank] + arrival.slot] = ledger_.amount(arrival.rank, Account::bubble);
+        bubble_before_[arrival.slot] = ledger_.amount(arrival.rank, Account::bubble);
     }
 }
 
@@ -406,7 +414,7 @@ void Engine::start_moving(std::uint32_t g) {
             record.cause = state.cause;
         }
     }
-    queue_.push({now_ + state.plan->latency, g, 0, EventClass::latency_end});
+    queue_.push({now_ + state.plan->latency, EventClass::latency_end, g});
 }
 
 void Engine::start_activities(std::uint32_t g) {
@@ -418,7 +426,7 @@ void Engine::start_activities(std::uint32_t g) {
         const std::uint32_t demand = group.demands[activity.demand_class];
         const Rate alone = activity.cap > 0 ? std::min(activity.cap, alone_[demand]) : alone_[demand];
         const Network::Id id =
-            network_.start(program_.demands[demand], activity.work, activity.weight, activity.cap, alone, now_);
+            network_.start(demands_[demand], activity.work, activity.weight, activity.cap, alone, now_);
         if (owners_.size() <= id) owners_.resize(id + 1);
         owners_[id] = {Owner::group, g};
         ++state.pending;
@@ -466,7 +474,7 @@ void Engine::post(std::uint32_t rank, std::uint8_t stream, const Instruction& in
     const program::Batch& batch = program_.batches[in.payload];
     stream_of(rank, stream).pending = static_cast<std::uint32_t>(batch.halves.size());
     if (batch.halves.empty()) {
-        queue_.push({now_, static_cast<std::uint32_t>(rank * kMaxStreams + stream), 0, EventClass::delay_end});
+        queue_.push({now_, EventClass::delay_end, delay_id(rank, stream)});
         ledger_.moving(rank, account_of(in.label), +1, now_);
         return;
     }
@@ -505,7 +513,7 @@ void Engine::match(std::uint32_t c) {
         half->exposed = ledger_.amount(half->rank, account_of(half->label));
         communication_on(half->rank, half->stream, route.uses_network, route.uses_nvlink, +1);
     }
-    queue_.push({now_ + route.latency, c, 0, EventClass::message_latency_end});
+    queue_.push({now_ + route.latency, EventClass::message_latency_end, c});
 }
 
 void Engine::start_message(std::uint32_t c) {
@@ -516,7 +524,7 @@ void Engine::start_message(std::uint32_t c) {
     }
     const program::Route& route = program_.routes[channel.route];
     const Rate alone = route.cap > 0 ? std::min(route.cap, alone_[route.demand]) : alone_[route.demand];
-    const Network::Id id = network_.start(program_.demands[route.demand], channel.send.bytes, 1, route.cap, alone, now_);
+    const Network::Id id = network_.start(demands_[route.demand], channel.send.bytes, 1, route.cap, alone, now_);
     if (owners_.size() <= id) owners_.resize(id + 1);
     owners_[id] = {Owner::channel, c};
 }
@@ -564,7 +572,7 @@ void Engine::start_transfer(std::uint32_t rank, std::uint8_t stream, const Instr
     const program::Transfer& transfer = program_.transfers[in.payload];
     const program::Route& route = program_.routes[program_.ranks[rank].transfer_routes[transfer.route_slot]];
     ledger_.moving(rank, account_of(in.label), +1, now_);
-    queue_.push({now_ + route.latency, static_cast<std::uint32_t>(rank * kMaxStreams + stream), 0, EventClass::delay_end});
+    queue_.push({now_ + route.latency, EventClass::delay_end, delay_id(rank, stream)});
 }
 
 // End of an operation of one rank alone: host work, timer, transfer, empty batch.
@@ -598,7 +606,7 @@ void Engine::end_activity(Network::Id id) {
 void Engine::solve_network() {
     if (!network_.needs_solve()) return;
     for (const Network::Id id : network_.solve(now_)) {
-        queue_.push({network_.finish(id), id, network_.version(id), EventClass::activity_end});
+        queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
     }
 #ifndef NDEBUG
     const std::string broken = network_.validate();

@@ -29,6 +29,7 @@
 
 #include "models/program/program.hpp"
 #include "sim/engine/code.hpp"
+#include "sim/engine/demands.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/ledger.hpp"
 #include "sim/engine/network.hpp"
@@ -88,7 +89,7 @@ private:
         // compute in flight
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
         __int128 remaining = 0;                 ///< ps at 1/65536 speed
-        std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0;
+        std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
         bool computing = false, dirty = false;
         Picoseconds host_clock = 0;
         std::uint16_t kernels_waiting = 0, on_network = 0, on_nvlink = 0;  ///< communication of other streams
@@ -96,7 +97,7 @@ private:
     };
     struct Arrival {
         std::uint32_t rank, label;
-        std::uint16_t slot;
+        std::uint32_t slot;                     ///< first_group_[rank] + communicator slot
         std::uint8_t stream;
         Picoseconds waited;                     ///< rank's waiting for members, all told, when it arrived
         Picoseconds bubble;                     ///< bubble of the rank since the group last met
@@ -164,6 +165,7 @@ private:
     void finish_half(const Half& half, const program::Route& route, Picoseconds uncontended, Picoseconds excess);
 
     void start_transfer(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    static std::uint32_t delay_id(std::uint32_t rank, std::uint8_t stream) { return rank * static_cast<std::uint32_t>(kMaxStreams) + stream; }
     void end_delay(std::uint32_t rank, std::uint8_t stream);
     void communication_on(std::uint32_t rank, std::uint8_t stream, bool network, bool nvlink, int change);
 
@@ -186,6 +188,7 @@ private:
 
     const program::Program& program_;
     EngineOptions options_;
+    std::vector<std::vector<LinkUse>> demands_; ///< as program_.demands, without the links that never decide
     Network network_;
     EventQueue queue_;
     Ledger ledger_;
@@ -197,7 +200,14 @@ private:
     std::vector<Channel> channels_;
     std::vector<std::uint32_t> send_channel_, receive_channel_;  ///< first_peer_[rank] + peer slot -> channel
     std::vector<std::uint32_t> first_peer_, first_group_;
+    std::vector<std::uint32_t> groups_of_;      ///< first_group_[rank] + communicator slot -> group
     std::vector<Picoseconds> bubble_before_;    ///< first_group_[rank] + slot: rank's bubble when the group last met
+    struct Part {
+        Account account;
+        Picoseconds time;
+    };
+    std::vector<Part> parts_;                   ///< non-zero parts of cost class c from first_part_[c] on
+    std::vector<std::uint32_t> first_part_;
     std::vector<Rate> alone_;                   ///< by demand
     std::vector<ActivityOwner> owners_;         ///< by network activity
     std::vector<std::uint32_t> dirty_ranks_;

@@ -141,24 +141,33 @@ void Network::freeze(Id id, Wide level) {
     }
 }
 
-// One activity alone in the set: its rate is the smallest level, no heap needed.
-void Network::fill_single(Activity& activity) {
+// An activity that meets no other of the set: its rate is the smallest level of its links, no heap needed. False when
+// it does meet others.
+bool Network::fill_single(Activity& activity) {
+    for (const LinkUse& use : activity.demand) {
+        if (links_[index(use.link)].demand != static_cast<std::int64_t>(use.coefficient) * activity.weight) return false;
+    }
     Wide best = activity.cap > 0 ? (static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight : -1;
     Wide last_room = -1, last_level = 0;
     std::int64_t last_demand = 0;
-    heap_.clear();
+    levels_.clear();
     for (const LinkUse& use : activity.demand) {
         Link& link = links_[index(use.link)];
-        if (link.room != last_room || link.demand != last_demand) {
+        if (link.room != last_room || link.demand != last_demand) {  // a division saved on rings of equal links
             last_room = link.room;
             last_demand = link.demand;
             last_level = level_of(link);
         }
         if (best < 0 || last_level < best) best = last_level;
-        heap_.push_back({last_level, static_cast<std::uint32_t>(index(use.link))});
+        levels_.push_back({last_level, static_cast<std::uint32_t>(index(use.link))});
     }
-    for (const Level& level : heap_) links_[level.link].next_saturated = level.value == best;
+    for (const Level& level : levels_) {
+        links_[level.link].next_saturated = level.value == best;
+        links_[level.link].demand = 0;
+    }
     activity.next_rate = std::max<Rate>(1, static_cast<Rate>((activity.weight * best) >> kLevelBits));
+    activity.frozen = true;
+    return true;
 }
 
 // Progressive filling. Levels never fall while others freeze, so a lazily refreshed min-heap is exact.
@@ -178,10 +187,9 @@ void Network::fill() {
             link.demand += static_cast<std::int64_t>(use.coefficient) * activity.weight;
         }
     }
-    if (set_.size() == 1) {
-        fill_single(activities_[set_.front()]);
-        return;
-    }
+    bool all_single = true;
+    for (const Id id : set_) all_single = fill_single(activities_[id]) && all_single;
+    if (all_single) return;
     const auto higher = [](const Level& a, const Level& b) { return a.value > b.value; };
     heap_.clear();
     for (const std::uint32_t l : touched_links_) {
@@ -189,7 +197,7 @@ void Network::fill() {
     }
     for (std::uint32_t i = 0; i < set_.size(); ++i) {
         const Activity& activity = activities_[set_[i]];
-        if (activity.cap > 0) heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
+        if (activity.cap > 0 && !activity.frozen) heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
     }
     std::make_heap(heap_.begin(), heap_.end(), higher);
     while (!heap_.empty()) {

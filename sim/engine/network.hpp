@@ -106,7 +106,7 @@ private:
     void touch(std::uint32_t link);
     void close_over_saturated();
     void fill();
-    void fill_single(Activity& activity);
+    bool fill_single(Activity& activity);
     void freeze(Id id, Wide level);
     bool grow();
     void apply(Picoseconds now);
@@ -119,7 +119,7 @@ private:
     std::vector<std::uint32_t> dirty_links_;
     std::vector<Id> set_;                 ///< activities of this solve
     std::vector<std::uint32_t> touched_links_;
-    std::vector<Level> heap_;
+    std::vector<Level> heap_, levels_;
     std::vector<std::uint32_t> tied_;
     std::vector<Id> changed_;
     std::size_t closed_ = 0;              ///< members of set_ already expanded

@@ -87,11 +87,11 @@ std::vector<Line> tail_lines(const Result& result, std::size_t remark_budget) {
     std::vector<Line> lines;
     if (const CommRow* row = dominant_communication(result)) {
         const std::string calls = row->calls_per_rank > 0 ? fmt::format("{} × ", row->calls_per_rank) : "";
-        std::string text = fmt::format("{}, {}, {}{} at {:.1f} GB/s busbw", clean(row->what), clean(row->group), calls,
-                                       decimal_bytes(static_cast<double>(row->bytes)), row->busbw_bytes_per_s / 1e9);
-        if (!row->limiting_link.empty())
-            text += fmt::format("; limited by {}", clean(row->limiting_link));
-        lines.push_back({"Traffic: ", text, Paint::dim});
+        const std::string call =
+            fmt::format("{} ({}, {}{}, {:.1f} GB/s busbw)", clean(row->what), clean(row->group), calls,
+                        decimal_bytes(static_cast<double>(row->bytes)), row->busbw_bytes_per_s / 1e9);
+        const std::string link = row->limiting_link.empty() ? "" : clean(row->limiting_link) + ", in ";
+        lines.push_back({link.empty() ? "Traffic: " : "Limit: ", link + call, Paint::dim});
     }
     for (Line& line : expectation_lines(result))
         lines.push_back(std::move(line));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
+#include <cmath>
 #include <utility>
 
 namespace fabricast::report {
@@ -257,7 +257,7 @@ std::string to_ascii(std::string_view text) {
 std::string bar(double fraction, std::size_t columns) {
     static constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const double bounded = fraction > 0 ? std::min(fraction, 1.0) : 0.0;
-    auto eighths = static_cast<std::size_t>(bounded * static_cast<double>(columns) * 8 + 0.5);
+    auto eighths = static_cast<std::size_t>(std::lround(bounded * static_cast<double>(columns) * 8));
     if (eighths == 0 && fraction > 0)
         eighths = 1;
     std::string result;

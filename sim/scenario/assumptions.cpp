@@ -137,7 +137,8 @@ void list_software(List& list, const Answers& answers, const Scenario& s) {
             : fusion == Fusion::compiled ? "compiled"
                                          : "eager");
     feature("dropout", "dropout", flag(f.dropout));
-    feature("fp32_gradients", "fp32 reduction", flag(f.fp32_gradients));
+    feature("fp32_gradients", "fp32 accumulation", flag(f.fp32_gradients));
+    feature("fp32_reduce", "fp32 reduction", flag(f.fp32_reduce));
     feature("cuda_graphs", "CUDA graphs", flag(f.cuda_graphs));
     if (!f.cuda_graphs) {
         feature("host_per_kernel", "per kernel", microseconds(f.host_per_kernel_s));

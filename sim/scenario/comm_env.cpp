@@ -219,19 +219,20 @@ private:
     }
 
     void level(const EnvEntry& e, const Variable& v) {
-        static const std::vector<std::string> kLevels = {"LOC", "NVL", "PIX", "PXB", "PHB", "SYS"};
         std::string word = e.value;
         const bool gdr = v.kind == Kind::gdr_level;
+        std::vector<std::string> levels = {"LOC", "PIX", "PXB", "PHB", "SYS"};
+        if (!gdr)
+            levels.insert(levels.begin() + 1, "NVL");
         if (const auto number = whole(e.value)) {
-            static constexpr std::array<std::string_view, 5> kGdr = {"LOC", "PIX", "PXB", "PHB", "SYS"};
-            static constexpr std::array<std::string_view, 5> kP2p = {"LOC", "PIX", "PXB", "PHB", "SYS"};
+            static constexpr std::array<std::string_view, 5> kOld = {"LOC", "PIX", "PXB", "PHB", "SYS"};
             if (*number < 0)
-                return error(e, fmt::format("is not one of {}", listed(kLevels)));
+                return error(e, fmt::format("is not one of {}", listed(levels)));
             const auto at = static_cast<std::size_t>(std::min<std::int64_t>(*number, 4));
-            word = (gdr ? kGdr : kP2p)[at];
+            word = kOld[at];
         }
-        if (std::find(kLevels.begin(), kLevels.end(), word) == kLevels.end())
-            return error(e, fmt::format("is not one of {}{}", listed(kLevels), did_you_mean(word, kLevels)));
+        if (std::find(levels.begin(), levels.end(), word) == levels.end())
+            return error(e, fmt::format("is not one of {}{}", listed(levels), did_you_mean(word, levels)));
         const std::string as = word == e.value ? "" : fmt::format(" (old style for {})", word);
         if (gdr && word == "PXB")
             return note(e, fmt::format("no effect: PXB is the default level{}", as));

@@ -6,6 +6,8 @@
 namespace fabricast {
 namespace {
 
+constexpr std::int64_t kMaxSequences = 1'000'000'000;  // keeps products of shapes inside 64 bits
+
 Precision precision_from(const std::string& word) {
     return word == "fp32"   ? Precision::fp32
            : word == "fp16" ? Precision::fp16
@@ -35,6 +37,7 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.dropout = a->flag;
     if (const Answer* a = answers.given("training.software.fp32_gradients"))
         f.fp32_gradients = a->flag;
+    if (const Answer* a = answers.given("training.software.fp32_reduce")) f.fp32_reduce = a->flag;
     if (const Answer* a = answers.given("training.software.cuda_graphs"))
         f.cuda_graphs = a->flag;
     if (const Answer* a = answers.given("training.software.p2p_overlap"))
@@ -76,6 +79,9 @@ void fill_batch(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                                           batch->text, t.sequence, t.global_batch, t.global_batch + 1,
                                           t.global_batch * t.sequence, (t.global_batch + 1) * t.sequence));
     }
+    if (t.global_batch > kMaxSequences)
+        diagnostics.error(batch->place, fmt::format("training.global_batch: `{}` is more than {} sequences",
+                                                    batch->text, kMaxSequences));
     if (s.model.max_positions == 0 && !s.model.rotary)
         s.model.max_positions = t.sequence;
     if (s.model.max_positions > 0 && t.sequence > s.model.max_positions)
@@ -164,11 +170,11 @@ void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
 
     const Layout& l = t.layout;
     if (l.sequence_parallel && l.tp == 1)
-        s.notes.push_back("training.layout.sp: no effect with tp 1");
+        s.notes.emplace_back("training.layout.sp: no effect with tp 1");
     if (t.overlap_param_gather && l.zero == 0)
-        s.notes.push_back("training.overlap.param_gather: no effect with zero 0, parameters are not gathered");
+        s.notes.emplace_back("training.overlap.param_gather: no effect with zero 0, parameters are not gathered");
     if (t.overlap_grad_reduce && l.dp == 1)
-        s.notes.push_back("training.overlap.grad_reduce: no effect with dp 1");
+        s.notes.emplace_back("training.overlap.grad_reduce: no effect with dp 1");
     if (l.zero > 0 && l.dp == 1)
         s.notes.push_back(fmt::format("training.layout.zero: {} has no effect with dp 1", l.zero));
 }

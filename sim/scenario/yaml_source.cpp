@@ -196,6 +196,12 @@ std::string explain(const std::string& message) {
         {"illegal EOF in scalar", "a quotation mark is not closed"},
         {"illegal document indicator in scalar", "a quotation mark is not closed"},
         {"the referenced anchor is not defined", "this alias `*name` has no anchor `&name` before it"},
+        {"illegal flow end", "a `]` or `}` has no matching `[` or `{`"},
+        {"illegal map key", "a key cannot stand here; check the indentation"},
+        {"scanning alias", "`*` starts an alias; put the value in quotes"},
+        {"alias not found", "`*` starts an alias; put the value in quotes"},
+        {"scanning anchor", "`&` starts an anchor; put the value in quotes"},
+        {"anchor not found", "`&` starts an anchor; put the value in quotes"},
         {"unknown token", "a character that cannot start a value; put the value in quotes"},
     };
     for (const Entry& entry : kTexts)
@@ -301,13 +307,13 @@ std::string Value::what() const {
     return {};
 }
 
-Value parse_yaml(const std::string& raw, const std::string& source, Diagnostics& diagnostics) {
-    const std::string text = raw.starts_with("\xEF\xBB\xBF") ? raw.substr(3) : raw;
+Value parse_yaml(const std::string& text, const std::string& source, Diagnostics& diagnostics) {
+    const std::string body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;  // byte order mark
     Value root;
     root.place = {source, 1, 1};
-    const Locator locate(text, source);
-    if (check_text(text, locate, source, diagnostics))
-        run_parser(text, locate, diagnostics, root);
+    const Locator locate(body, source);
+    if (check_text(body, locate, source, diagnostics))
+        run_parser(body, locate, diagnostics, root);
     return root;
 }
 

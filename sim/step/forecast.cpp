@@ -177,6 +177,7 @@ CommFacts comm_facts(const Scenario& s) {
     facts.nvls = s.gpu.nvls;
     facts.amd_cpu = s.node.cpu == "amd";
     facts.nvlink_nccl_bytes_per_s = s.gpu.nvlink_nccl_bytes_per_s;
+    facts.pcie_nccl_bytes_per_s = s.gpu.generation == GpuGeneration::volta ? 12e9 : s.gpu.generation == GpuGeneration::ampere ? 24e9 : 48e9;
     facts.nic_line_bytes_per_s = s.node.nic_bits_per_s / 8;
     return facts;
 }

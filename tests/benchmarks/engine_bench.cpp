@@ -28,7 +28,7 @@ void queue_hold(benchmark::State& state) {
     for (Picoseconds& delay : delays) delay = static_cast<Picoseconds>(random() % (100 * kMicrosecond));
     EventQueue queue;
     queue.reserve(pending);
-    for (std::uint32_t i = 0; i < pending; ++i) queue.push({delays[i % 4096], i, 0, EventClass::compute_end});
+    for (std::uint32_t i = 0; i < pending; ++i) queue.push({delays[i % 4096], EventClass::compute_end, i});
     std::size_t turn = 0;
     for (auto _ : state) {
         Event event = queue.top();

@@ -60,7 +60,7 @@ TEST(FirstScreen, StaysSmallWithManyLongRemarksAndExpectations) {
     for (int i = 0; i < 30; ++i) {
         scenario.expect.push_back({"hfu", 0.9, 1.0, ""});
         scenario.notes.push_back(std::string(400, 'x') + " " + std::string(150, 'y'));
-        scenario.comm_notes.push_back("NCCL_NSOCKS_PERTHREAD is read by the TCP transport only");
+        scenario.comm_notes.emplace_back("NCCL_NSOCKS_PERTHREAD is read by the TCP transport only");
     }
     Result result = sample_result(scenario);
     result.hints.assign(5, "a hint of many words " + std::string(120, 'z') + " and more words after it");

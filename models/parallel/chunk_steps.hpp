@@ -1,0 +1,38 @@
+// Chunk steps: a Program in which every ring collective runs chunk by chunk, for validation of the fluid model.
+//
+// A ring of n ranks is taken apart as the library runs it: n chunks a channel, 2 (n-1) steps for all-reduce, n - 1 for
+// all-gather and reduce-scatter. In each step a rank sends one chunk to the next of the ring and receives one from
+// the previous; what it sends in step k is what it received in step k - 1. Patterns of channels (rotations of the
+// ring) with the same neighbours everywhere travel together. A step's message has the latency of its hop; the base
+// latency of the collective passes once. Sends and receives of a pattern have streams of their own.
+//
+// Agreement with the fluid model (measured in tests/models/parallel/chunk_steps_test.cpp): the wire time is the same; latencies
+// differ by the fill of the fluid plan and NCCL's plateau factor, which a chunk step does not know.
+//
+// Not expanded: collectives the tuner gives to trees, NVLS or PAT, and groups of more than max_ranks; they stay
+// activities.
+#pragma once
+
+#include <vector>
+
+#include "models/collectives/comm_model.hpp"
+#include "models/parallel/stage_builder.hpp"
+#include "models/program/program.hpp"
+
+namespace fabricast {
+
+struct ChunkStepOptions {
+    std::uint32_t max_ranks = 64;
+};
+
+/// infos: what each call of `source` is. Every call of a slot must find groups of one structure (equal pattern counts) among
+/// the ranks of a template; otherwise std::invalid_argument. Message sizes are rounded up to whole bytes.
+program::Program expand_chunk_steps(const program::Program& source, const std::vector<CallInfo>& infos, const CommModel& comm,
+                                    const Cluster& cluster, GpuGeneration generation, ChunkStepOptions options = {});
+
+/// One collective of one group over all ranks of a cluster as a program of a single step, for tests and tables.
+/// infos receives the call. Precondition: members are ranks of the cluster.
+program::Program single_collective(const Cluster& cluster, const CommModel& comm, std::vector<std::uint32_t> members, Collective kind, Bytes size,
+                                   std::vector<CallInfo>& infos);
+
+}  // namespace fabricast

@@ -1,0 +1,20 @@
+// Demands without the links that can never decide a rate.
+//
+// Links that the same demands use with the same coefficients always carry the same load, so only the narrowest of them
+// can be full. A ring over private NVLink ports thus costs the solver one link instead of sixteen, and the rates stay
+// the same to the bit: a wider link's level is never below that of the narrowest, and after that one is full no member
+// is left. Holds as long as capacities do not change.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "topologies/graph/links.hpp"
+
+namespace fabricast::engine {
+
+/// The demands with only the narrowest link of each class (the first of equal ones). capacity: one entry a link.
+std::vector<std::vector<LinkUse>> without_dominated_links(const std::vector<std::vector<LinkUse>>& demands,
+                                                          std::span<const Rate> capacity);
+
+}  // namespace fabricast::engine

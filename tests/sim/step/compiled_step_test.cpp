@@ -1,0 +1,95 @@
+// Compiled steps run to the end: drawn layouts on toy models, and one GPU against the sum of its kernels.
+#include <cstdint>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "models/transformer/software.hpp"
+#include "sim/engine/engine.hpp"
+#include "tests/models/parallel/jobs.hpp"
+
+namespace fabricast {
+namespace {
+
+using test::Job;
+
+#ifdef NDEBUG
+constexpr std::uint64_t kDraws = 300;
+#else
+constexpr std::uint64_t kDraws = 60;
+#endif
+
+TEST(CompiledStep, DrawnJobsRunToAPeriodAndAccountForEveryPicosecond) {
+    const test::Machine machine(2);
+    for (std::uint64_t n = 0; n < kDraws; ++n) {
+        const Job job = test::draw_job(n);
+        SCOPED_TRACE(fmt::format("draw {}: {}", n, job.name()));
+        const CompiledStep step = machine.compile(job.model, job.plan, job.software, 6);
+        const engine::EngineResult run = engine::Engine(step.program, machine.cluster().links().capacity).run();
+        ASSERT_EQ(run.outcome, engine::Outcome::done) << run.message;
+        EXPECT_TRUE(run.periodic) << run.steps << " steps";
+        EXPECT_GT(run.period, 0);
+        __int128 sum = 0;
+        for (const auto& rank : run.accounts) {
+            for (const Picoseconds part : rank) {
+                EXPECT_GE(part, 0);
+                sum += part;
+            }
+        }
+        EXPECT_TRUE(sum == static_cast<__int128>(run.period) * 16);
+        if (HasFailure())
+            return;
+    }
+}
+
+double seconds_of(const std::vector<Kernel>& kernels, const ComputeModel& compute) {
+    return std::accumulate(kernels.begin(), kernels.end(), 0.0,
+                           [&](double sum, const Kernel& k) { return sum + compute.time(k).total_s; });
+}
+
+TEST(CompiledStep, OneGpuTakesTheSumOfItsKernels) {
+    const test::Machine machine(1, 1);
+    const ComputeModel& compute = machine.compute();
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+        for (const bool gpt : {true, false}) {
+            Job job;
+            job.model = gpt ? test::toy_gpt() : test::toy_llama();
+            job.software = *find_software(gpt ? "megatron-2022" : "torch-fsdp");
+            job.software.cuda_graphs = true;  // the GPU never waits for the CPU
+            job.plan.sequence = 1000;
+            job.plan.micro_batch = 2;
+            job.plan.global_batch = 6;
+            job.plan.recompute = recompute;
+            Shard shard;
+            shard.micro_batch = 2;
+            shard.sequence = 1000;
+
+            double forward = 0, backward = 0;
+            for (int i = 0; i < static_cast<int>(Piece::count); ++i) {
+                const auto piece = static_cast<Piece>(i);
+                forward += seconds_of(forward_kernels(job.model, shard, job.software, piece), compute);
+                backward += seconds_of(backward_data_kernels(job.model, shard, job.software, piece), compute) +
+                            seconds_of(backward_weight_kernels(job.model, shard, job.software, piece), compute);
+            }
+            const double again = recompute == Recompute::full ? forward
+                                 : recompute == Recompute::selective
+                                     ? seconds_of(attention_core_forward(job.model, shard, job.software), compute)
+                                     : 0;
+            const double ends = seconds_of(embedding_forward(job.model, shard, job.software), compute) +
+                                seconds_of(embedding_backward(job.model, shard, job.software), compute) +
+                                seconds_of(head_forward(job.model, shard, job.software), compute) +
+                                seconds_of(head_backward(job.model, shard, job.software), compute);
+            const std::int64_t p = stage_parameters(job.model, job.plan.layout, 0).total();
+            const double optimizer = seconds_of(optimizer_kernels(p, p, job.software.fp32_reduce), compute);
+            const double expected = 3 * (static_cast<double>(job.model.layers) * (forward + backward + again) + ends) + optimizer;
+
+            const CompiledStep step = machine.compile(job.model, job.plan, job.software, 6);
+            const engine::EngineResult run = engine::Engine(step.program, machine.cluster().links().capacity).run();
+            ASSERT_EQ(run.outcome, engine::Outcome::done) << run.message;
+            EXPECT_NEAR(seconds(run.period) / expected, 1, 1e-8) << job.name();
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fabricast
