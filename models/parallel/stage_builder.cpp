@@ -92,6 +92,8 @@ private:
     void hold(MemoryCause cause, Bytes bytes) {
         if (bytes != 0) memory_.push_back({cause, bytes});
     }
+    // On the gather just emitted.
+    void hold_gathered(Bytes bytes) { t_.operations.back().memory.push_back({MemoryCause::gathered_parameters, bytes}); }
     // Ends the running segment; memory changes and waits ride on it.
     void flush(std::string_view name, Phase phase, std::int64_t layer = -1) {
         if (segment_.empty() && memory_.empty() && next_waits_.empty()) return;
@@ -370,7 +372,9 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
             if (stream != kCompute) waits = {u >= 2 ? ends[u - 2] : step.first ? updated_ : program::kNone};
             const std::uint32_t node = collective(stream, Slot::parameter, Collective::all_gather, list[u].parameters * activation_bytes_, "parameter all-gather",
                                                   Account::comm_parameter, Phase::forward, waits, list[u].layer);
-            t_.operations.back().memory.push_back({MemoryCause::gathered_parameters, list[u].parameters * activation_bytes_});
+            // Prefetched parameters are there while the unit before computes.
+            if (stream == kCompute || u == 0) hold_gathered(list[u].parameters * activation_bytes_);
+            if (stream != kCompute && u + 1 < list.size()) hold_gathered(list[u + 1].parameters * activation_bytes_);
             if (stream != kCompute) next_waits_.push_back(node);
             add({shard_copies(list[u], kShardCopyForwardShare)});
         } else if (step.first) {
@@ -407,7 +411,9 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             if (stream != kCompute) waits = {done >= 2 ? ends[done - 2] : program::kNone};
             const std::uint32_t node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters * activation_bytes_, "parameter all-gather",
                                                   Account::comm_parameter, Phase::backward, waits, unit.layer);
-            t_.operations.back().memory.push_back({MemoryCause::gathered_parameters, unit.parameters * (activation_bytes_ + gradient_bytes_)});
+            if (stream == kCompute || done == 0) hold_gathered(unit.parameters * activation_bytes_);
+            if (stream != kCompute && done + 1 < list.size()) hold_gathered(list[list.size() - 2 - done].parameters * activation_bytes_);
+            hold_gathered(unit.parameters * gradient_bytes_);
             if (stream != kCompute) next_waits_.push_back(node);
         }
         unit_backward(unit);

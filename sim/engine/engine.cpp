@@ -455,12 +455,7 @@ void Engine::finish_collective(std::uint32_t g) {
         const Account account = account_of(arrival.label);
         ledger_.moving(arrival.rank, account, -1, now_);
         communication_on(arrival.rank, arrival.stream, state.plan->uses_network, state.plan->uses_nvlink, -1);
-        if (excess > 0) {
-            const Picoseconds exposed = ledger_.amount(arrival.rank, account) - arrival.exposed;
-            const Picoseconds contention = std::clamp<Picoseconds>(exposed - uncontended, 0, excess);
-            ledger_.add(arrival.rank, account, -contention);
-            ledger_.add(arrival.rank, Account::contention, contention);
-        }
+        charge_contention(arrival.rank, account, arrival.exposed, uncontended, excess);
     }
     for (const Arrival& arrival : finishing_) {
         complete(arrival.rank, arrival.stream);
@@ -559,11 +554,20 @@ void Engine::finish_half(const Half& half, const program::Route& route, Picoseco
     const Account account = account_of(half.label);
     ledger_.moving(half.rank, account, -1, now_);
     communication_on(half.rank, half.stream, route.uses_network, route.uses_nvlink, -1);
+    charge_contention(half.rank, account, half.exposed, uncontended, excess);
+}
+
+// Exposed time beyond the uncontended is contention; what an earlier step was charged stays there.
+void Engine::charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
+                               Picoseconds excess) {
     if (excess <= 0) return;
-    const Picoseconds exposed = ledger_.amount(half.rank, account) - half.exposed;
-    const Picoseconds contention = std::clamp<Picoseconds>(exposed - uncontended, 0, excess);
-    ledger_.add(half.rank, account, -contention);
-    ledger_.add(half.rank, Account::contention, contention);
+    const std::uint32_t step = ranks_[rank].step;
+    const Picoseconds amount = ledger_.amount(rank, account);
+    const Picoseconds earlier = step > 0 ? boundaries_[step - 1].accounts[rank][static_cast<std::size_t>(account)] : 0;
+    const Picoseconds exposed = std::min(amount - earlier, amount - exposed_before - uncontended);
+    const Picoseconds contention = std::clamp<Picoseconds>(exposed, 0, excess);
+    ledger_.add(rank, account, -contention);
+    ledger_.add(rank, Account::contention, contention);
 }
 
 // ---- transfers, network, steps -------------------------------------------------------------------------------------
@@ -627,10 +631,10 @@ void Engine::end_step(std::uint32_t rank) {
     StepBoundary& boundary = boundaries_[step];
     ledger_.charge(rank, now_);
     boundary.time[rank] = now_;
+    // A side stream's wait across the boundary: the culprit is not yet known, this step keeps what it cost so far.
+    ledger_.settle_waiting(rank, Account::straggler, INT64_MAX);
     const Ledger::Buckets& buckets = ledger_.buckets(rank);
     std::copy_n(buckets.begin(), kAccountCount, boundary.accounts[rank].begin());
-    // unsettled waiting of a stream that runs across the boundary
-    boundary.accounts[rank][static_cast<std::size_t>(Account::straggler)] += buckets[Ledger::kWaitingMembers];
     boundary.host_lead[rank] = r.host_clock - now_;
     boundary.in_flight[rank] = in_flight(rank);
     if (++boundary.passed == ranks_.size()) {

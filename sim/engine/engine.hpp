@@ -164,6 +164,9 @@ private:
     void finish_message(std::uint32_t channel);
     void finish_half(const Half& half, const program::Route& route, Picoseconds uncontended, Picoseconds excess);
 
+    void charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
+                           Picoseconds excess);
+
     void start_transfer(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     static std::uint32_t delay_id(std::uint32_t rank, std::uint8_t stream) { return rank * static_cast<std::uint32_t>(kMaxStreams) + stream; }
     void end_delay(std::uint32_t rank, std::uint8_t stream);

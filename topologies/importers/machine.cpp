@@ -8,12 +8,14 @@
 namespace fabricast::importers {
 
 std::string path_name(PathType type) {
-    constexpr const char* names[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "NODE", "SYS", "DIS"};
+    constexpr const char* names[] = {"LOC", "NVL", "NVB", "C2C",  "PIX", "PXB",
+                                     "P2C", "PXN", "PHB", "NODE", "SYS", "DIS"};
     return names[static_cast<std::size_t>(type)];
 }
 
 std::string machine_kind_name(MachineKind kind) {
-    constexpr const char* names[] = {"NVSwitch", "hybrid cube mesh", "NVLink mesh", "NVLink pairs", "PCIe only", "not told"};
+    constexpr const char* names[] = {"NVSwitch",     "hybrid cube mesh", "NVLink mesh",
+                                     "NVLink pairs", "PCIe only",        "not told"};
     return names[static_cast<std::size_t>(kind)];
 }
 

@@ -34,23 +34,23 @@ struct Gpu {
     int gfx = 0;               ///< AMD gfx number, 908 for MI100; 0: unknown
     int numa = -1;
     std::string bus_id;
-    std::string cpus;                     ///< CPU affinity as printed
-    std::optional<std::uint32_t> nvlinks; ///< links out of the GPU in all, to GPUs not listed too; empty: not told
-    std::uint32_t c2c_links = 0;          ///< chip-to-chip links to the CPU (Grace)
-    int pci = -1;                         ///< index in Machine::pci
+    std::string cpus;                      ///< CPU affinity as printed
+    std::optional<std::uint32_t> nvlinks;  ///< links out of the GPU in all, to GPUs not listed too; empty: not told
+    std::uint32_t c2c_links = 0;           ///< chip-to-chip links to the CPU (Grace)
+    int pci = -1;                          ///< index in Machine::pci
 };
 
 struct Nic {
-    std::string name;           ///< "mlx5_0"; for a bare PCI device its bus id
+    std::string name;  ///< "mlx5_0"; for a bare PCI device its bus id
     std::string bus_id;
     double bits_per_s = 0;        ///< port rate told by the file; 0: not told
     double rated_bits_per_s = 0;  ///< most the card can do, from its PCI device id; 0: unknown card
     int port = -1;
-    std::uint32_t card = 0;           ///< NICs with the same value are ports of one card
+    std::uint32_t card = 0;  ///< NICs with the same value are ports of one card
     std::uint32_t ports_on_card = 1;
-    int plane = -1;     ///< port's place on a card with several: ports 1 of all cards are one plane; -1: one port
+    int plane = -1;  ///< port's place on a card with several: ports 1 of all cards are one plane; -1: one port
     int numa = -1;
-    bool listed = true; ///< false: a network-class PCI device of a file that lists no network at all
+    bool listed = true;  ///< false: a network-class PCI device of a file that lists no network at all
     int pci = -1;
 };
 
@@ -68,8 +68,8 @@ struct PciDevice {
     std::string bus_id;
     PciKind kind = PciKind::unknown;
     std::uint32_t vendor = 0, device = 0, subsystem_vendor = 0, subsystem_device = 0;
-    int parent = -1;       ///< index in Machine::pci; -1: on the root complex
-    int numa = 0;          ///< index in Machine::numa
+    int parent = -1;                 ///< index in Machine::pci; -1: on the root complex
+    int numa = 0;                    ///< index in Machine::numa
     double gigatransfers_per_s = 0;  ///< of the link upwards; 0: unknown
     std::uint32_t width = 0;         ///< lanes; 0: unknown
     std::uint32_t line = 0;
@@ -99,18 +99,16 @@ struct Machine {
     bool numa_known = false;  ///< the file has a place for NUMA ids; otherwise they follow from CPU affinity, or not
     NvSwitch nvswitch = NvSwitch::not_told;
     MachineKind kind = MachineKind::not_told;
-    std::string link_name = "NVLink";             ///< "xGMI" on AMD
-    std::optional<std::uint32_t> nvlinks_per_gpu; ///< the most any GPU has; empty: not told
-    std::string looks_like;  ///< "H100, H200 or B200 board": from link counts alone; empty: no guess
-    std::uint32_t hosts = 1; ///< servers in the file; the first is described
+    std::string link_name = "NVLink";              ///< "xGMI" on AMD
+    std::optional<std::uint32_t> nvlinks_per_gpu;  ///< the most any GPU has; empty: not told
+    std::string looks_like;   ///< "H100, H200 or B200 board": from link counts alone; empty: no guess
+    std::uint32_t hosts = 1;  ///< servers in the file; the first is described
     Notes notes;
 
     std::size_t ends() const { return gpus.size() + nics.size(); }
     Path gpu_path(std::size_t a, std::size_t b) const { return paths[a * ends() + b]; }
     Path gpu_nic_path(std::size_t gpu, std::size_t nic) const { return paths[gpu * ends() + gpus.size() + nic]; }
-    Path nic_path(std::size_t a, std::size_t b) const {
-        return paths[(gpus.size() + a) * ends() + gpus.size() + b];
-    }
+    Path nic_path(std::size_t a, std::size_t b) const { return paths[(gpus.size() + a) * ends() + gpus.size() + b]; }
     void note(NoteKind kind_of_note, std::uint32_t line, std::string text) {
         notes.push_back({kind_of_note, line, std::move(text)});
     }

@@ -70,14 +70,14 @@ MachineKind kind_of(const Machine& machine) {
 std::string likeness(const Machine& machine) {
     const std::uint32_t links = machine.nvlinks_per_gpu.value_or(0);
     if (machine.kind == MachineKind::nvswitch) {
-        return links == 18  ? "NVSwitch board with 18 links a GPU: H100, H200 or B200"
+        return links == 18   ? "NVSwitch board with 18 links a GPU: H100, H200 or B200"
                : links == 12 ? "NVSwitch board with 12 links a GPU: A100"
                : links == 8  ? "NVSwitch board with 8 links a GPU: A800 or H800"
                : links == 6  ? "NVSwitch board with 6 links a GPU: V100 (DGX-2)"
                              : "";
     }
     if (machine.kind == MachineKind::hybrid_cube_mesh) {
-        return links == 6 ? "hybrid cube mesh with 6 links a GPU: V100 (DGX-1)"
+        return links == 6   ? "hybrid cube mesh with 6 links a GPU: V100 (DGX-1)"
                : links == 4 ? "hybrid cube mesh with 4 links a GPU: P100 (DGX-1)"
                             : "";
     }
@@ -159,8 +159,9 @@ void check_near_nics(Machine& machine) {
                      "no GPU has a NIC under its own PCIe switch: network traffic passes the host bridge");
     } else if (!far.empty()) {
         machine.note(NoteKind::suspicious, 0,
-                     "GPUs without a near NIC: " + listed(far) + "; their traffic crosses the host bridge or goes "
-                     "through another GPU");
+                     "GPUs without a near NIC: " + listed(far) +
+                         "; their traffic crosses the host bridge or goes "
+                         "through another GPU");
     }
     for (const auto& [nics, gpus] : sharers) {
         Names names;
@@ -168,12 +169,11 @@ void check_near_nics(Machine& machine) {
             names.push_back(machine.nics[nic].name);
         }
         if (gpus.size() > nics.size()) {
-            machine.note(NoteKind::suspicious, 0,
-                         fmt::format("{} share {}", listed(gpus), listed(names)));
+            machine.note(NoteKind::suspicious, 0, fmt::format("{} share {}", listed(gpus), listed(names)));
         } else if (gpus.size() > 1) {
-            machine.note(NoteKind::fact, 0,
-                         fmt::format("{} are equally near to {}: divided among them in order", listed(gpus),
-                                     listed(names)));
+            machine.note(
+                NoteKind::fact, 0,
+                fmt::format("{} are equally near to {}: divided among them in order", listed(gpus), listed(names)));
         }
     }
 }
@@ -221,7 +221,8 @@ void check_pcie(Machine& machine) {
 }
 
 void check_port_rates(Machine& machine) {
-    static const std::set<double> rates = {1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9, 50e9, 56e9, 100e9, 200e9, 400e9, 800e9};
+    static const std::set<double> rates = {1e9,  2.5e9, 5e9,   10e9,  20e9,  25e9, 40e9,
+                                           50e9, 56e9,  100e9, 200e9, 400e9, 800e9};
     std::map<double, Names> by_rate;
     for (const Nic& nic : machine.nics) {
         if (nic.listed) {
@@ -239,8 +240,9 @@ void check_port_rates(Machine& machine) {
                          fmt::format("port rate {} Gb/s of {}: a management port, or a rate the driver did not tell",
                                      gigabits, listed(names)));
         } else if (rate == 10e9) {
-            machine.note(NoteKind::fact, 0,
-                         fmt::format("port rate 10 Gb/s of {}: NCCL also writes this for an unknown rate", listed(names)));
+            machine.note(
+                NoteKind::fact, 0,
+                fmt::format("port rate 10 Gb/s of {}: NCCL also writes this for an unknown rate", listed(names)));
         } else if (rates.count(rate) == 0) {
             machine.note(NoteKind::suspicious, 0,
                          fmt::format("port rate {} Gb/s of {}: no port has this rate", gigabits, listed(names)));
@@ -280,9 +282,9 @@ void check_numa(Machine& machine) {
         machine.note(NoteKind::fact, 0, "no NUMA node told for " + listed(missing));
     }
     if (!contradicting.empty()) {
-        machine.note(NoteKind::suspicious, 0,
-                     "told to be within one NUMA node by their path but on two by their NUMA ids: " +
-                         listed(contradicting));
+        machine.note(
+            NoteKind::suspicious, 0,
+            "told to be within one NUMA node by their path but on two by their NUMA ids: " + listed(contradicting));
     }
 }
 

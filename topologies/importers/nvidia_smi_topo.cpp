@@ -60,7 +60,9 @@ std::optional<std::pair<std::size_t, std::string>> row_start(std::string_view li
     std::optional<std::pair<std::size_t, std::string>> best;
     for (const std::string& name : header.names) {
         const std::size_t at = line.find(name);
-        const bool starts_word = at != std::string_view::npos && (at == 0 || !(is_letter(line[at - 1]) || is_digit(line[at - 1]) || line[at - 1] == '_'));
+        const bool starts_word =
+            at != std::string_view::npos &&
+            (at == 0 || !(is_letter(line[at - 1]) || is_digit(line[at - 1]) || line[at - 1] == '_'));
         const std::size_t end = at + name.size();
         const bool ends_word = starts_word && end < line.size() && is_blank(line[end]);
         if (ends_word && (!best || at < best->first)) {
@@ -114,10 +116,10 @@ std::optional<Row> Reader::read_row(const Matrix& matrix, std::size_t& index, st
         }
         const bool diagonal = column == name;
         if (diagonal != (cell->kind == TopoCell::Kind::self)) {
-            source_.refuse(number(index),
-                           diagonal ? fmt::format("row {} has no X in its own column: cells are missing or shifted", name)
-                                    : fmt::format("row {} has its X in column {}: cells are missing or shifted", name,
-                                                  column));
+            source_.refuse(
+                number(index),
+                diagonal ? fmt::format("row {} has no X in its own column: cells are missing or shifted", name)
+                         : fmt::format("row {} has its X in column {}: cells are missing or shifted", name, column));
         }
         row.cells.push_back(cell->path);
         at = cell_at;
@@ -145,7 +147,8 @@ void Reader::read_legend(Matrix& matrix, std::size_t at) const {
         }
         const std::string name(line.substr(name_at, colon - name_at));
         const std::vector<std::string_view> device = words(line.substr(colon + 1));
-        if (!device.empty() && std::find(matrix.header.names.begin(), matrix.header.names.end(), name) != matrix.header.names.end()) {
+        if (!device.empty() &&
+            std::find(matrix.header.names.begin(), matrix.header.names.end(), name) != matrix.header.names.end()) {
             matrix.nic_legend[name] = device.front();
         }
     }
@@ -183,11 +186,15 @@ Matrix Reader::read_matrix(std::size_t& at) {
         }
         matrix.rows.emplace(name, std::move(*row));
     }
+    if (matrix.rows.empty()) {
+        return matrix;  // a line that reads like a header; at stays
+    }
     for (const std::string& name : matrix.header.names) {
         if (matrix.rows.count(name) == 0) {
-            source_.refuse(matrix.line, fmt::format("the header has {} columns but row {} is missing: {} of {} rows are "
-                                                    "there, the text is cut off",
-                                                    names.size(), name, matrix.rows.size(), names.size()));
+            source_.refuse(matrix.line,
+                           fmt::format("the header has {} columns but row {} is missing: {} of {} rows are "
+                                       "there, the text is cut off",
+                                       names.size(), name, matrix.rows.size(), names.size()));
         }
     }
     read_legend(matrix, index);
@@ -219,7 +226,8 @@ void Reader::place_numa(Machine& machine, const Matrix& matrix) {
         }
     }
     if (!machine.numa_known && !id_of_cpus.empty()) {
-        machine.note(NoteKind::fact, matrix.line, "no NUMA column: GPUs with the same CPU affinity are taken as one NUMA node");
+        machine.note(NoteKind::fact, matrix.line,
+                     "no NUMA column: GPUs with the same CPU affinity are taken as one NUMA node");
     }
     std::vector<std::string> without;
     for (const Gpu& gpu : machine.gpus) {
@@ -259,7 +267,8 @@ Machine Reader::machine_of(const Matrix& matrix) {
             Gpu gpu;
             gpu.number = static_cast<std::uint32_t>(*to_unsigned(std::string_view(name).substr(3)));
             if (gpu.number != machine.gpus.size()) {
-                source_.refuse(matrix.line, fmt::format("column {} where GPU{} is expected", name, machine.gpus.size()));
+                source_.refuse(matrix.line,
+                               fmt::format("column {} where GPU{} is expected", name, machine.gpus.size()));
             }
             machine.gpus.push_back(gpu);
         } else {
@@ -300,6 +309,7 @@ Machine Reader::read() {
     std::optional<Matrix> found;
     std::optional<PeerStatus> peer_status;
     std::size_t copies = 0;
+    std::uint32_t bare_header = 0;
     for (std::size_t index = 0; index < source_.line_count(); ++index) {
         if (!is_topo_header(source_.line(index))) {
             continue;
@@ -307,6 +317,10 @@ Machine Reader::read() {
         try {
             const std::uint32_t line = number(index);
             Matrix matrix = read_matrix(index);
+            if (matrix.rows.empty()) {
+                bare_header = bare_header == 0 ? line : bare_header;
+                continue;
+            }
             ++copies;
             const auto cells = [](const Matrix& of) {
                 std::map<std::string, std::vector<Path>> all;
@@ -328,10 +342,14 @@ Machine Reader::read() {
         }
     }
     if (!found && peer_status) {
-        source_.refuse(peer_status->line,
-                       fmt::format("a `nvidia-smi topo -p2p` status matrix (cell {}): it says which peers can access each "
-                                   "other, not how they are linked; the output of `nvidia-smi topo -m` is expected",
-                                   quoted(peer_status->cell)));
+        source_.refuse(
+            peer_status->line,
+            fmt::format("a `nvidia-smi topo -p2p` status matrix (cell {}): it says which peers can access each "
+                        "other, not how they are linked; the output of `nvidia-smi topo -m` is expected",
+                        quoted(peer_status->cell)));
+    }
+    if (!found && bare_header > 0) {
+        source_.refuse(bare_header, "the header of a `nvidia-smi topo -m` matrix without rows: the text is cut off");
     }
     if (!found) {
         source_.refuse(0, "no header of a `nvidia-smi topo -m` matrix (GPU0 GPU1 ...) in it");

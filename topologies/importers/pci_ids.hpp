@@ -1,7 +1,7 @@
 // What a PCI device id or a CPU model number says: the few devices of GPU servers, by name.
 //
 // Source: the public PCI id list (pci-ids.ucw.cz) for devices; vendors' product pages for PCIe generation, port rates
-// and NVLinks per GPU; CPU model numbers as NCCL's topology code groups them (FIELD: Skylake, Sapphire Rapids, ...).
+// and NVLinks per GPU; CPU model numbers as NCCL's topology code groups them.
 // An id that is not here is unknown, never guessed.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace fabricast::importers {
 inline constexpr std::uint32_t kVendorNvidia = 0x10de, kVendorAmd = 0x1002, kVendorBroadcom = 0x1000;
 
 struct GpuCard {
-    std::string model;       ///< empty: unknown
-    int sm = 0;              ///< compute capability times ten
+    std::string model;  ///< empty: unknown
+    int sm = 0;         ///< compute capability times ten
 };
 GpuCard gpu_card(std::uint32_t vendor, std::uint32_t device);
 

@@ -20,7 +20,12 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
 /// Length of the valid UTF-8 sequence at `at`, 0 when there is none.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
     const unsigned char lead = byte_at(text, at);
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xC2 ? 0
+                               : lead < 0xE0 ? 2
+                               : lead < 0xF0 ? 3
+                               : lead < 0xF5 ? 4
+                                             : 0;
     if (length == 0 || at + length > text.size()) {
         return 0;
     }

@@ -61,9 +61,7 @@ std::size_t known_name_end(std::string_view line, std::size_t at) {
     return 0;
 }
 
-bool is_name_character(char c) {
-    return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || c == ':';
-}
+bool is_name_character(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || c == ':'; }
 
 struct Range {
     std::uint64_t first = 0, last = 0;
@@ -135,17 +133,20 @@ std::optional<TopoHeader> topo_header(std::string_view line) {
             while (name_end < line.size() && is_name_character(line[name_end])) {
                 ++name_end;
             }
-            const bool is_name = name_end > at && is_letter(line[at]) && line[name_end - 1] != ':';
+            const std::string_view word = line.substr(at, name_end - at);
+            const bool is_name = !word.empty() && is_letter(word[0]) && word.back() != ':' &&
+                                 word.find_first_of("0123456789") != std::string_view::npos;
             if (!is_name || header.cpu_affinity || header.numa_affinity) {
                 return std::nullopt;
             }
-            header.names.emplace_back(line.substr(at, name_end - at));
+            header.names.emplace_back(word);
             at = name_end;
         }
     }
     // A row starts with its name and then holds cells; a header holds names only.
     for (const std::string& name : header.names) {
-        for (const std::string_view cell : {"X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "OK", "NS", "CNS", "GNS", "TNS", "U"}) {
+        for (const std::string_view cell :
+             {"X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "OK", "NS", "CNS", "GNS", "TNS", "U"}) {
             if (name == cell) {
                 return std::nullopt;
             }
@@ -177,15 +178,14 @@ std::optional<TopoCell> topo_cell(std::string_view line, std::size_t& at) {
         at = end;
         return TopoCell{TopoCell::Kind::path, {PathType::nvl, static_cast<std::uint16_t>(*count)}};
     }
-    static constexpr std::array<std::pair<std::string_view, PathType>, 8> paths = {
-        {{"PIX", PathType::pix},
-         {"PXB", PathType::pxb},
-         {"PHB", PathType::phb},
-         {"NODE", PathType::node},
-         {"SYS", PathType::sys},
-         {"SOC", PathType::sys},
-         {"C2C", PathType::c2c},
-         {"DIS", PathType::dis}}};
+    static constexpr std::array<std::pair<std::string_view, PathType>, 8> paths = {{{"PIX", PathType::pix},
+                                                                                    {"PXB", PathType::pxb},
+                                                                                    {"PHB", PathType::phb},
+                                                                                    {"NODE", PathType::node},
+                                                                                    {"SYS", PathType::sys},
+                                                                                    {"SOC", PathType::sys},
+                                                                                    {"C2C", PathType::c2c},
+                                                                                    {"DIS", PathType::dis}}};
     for (const auto& [name, type] : paths) {
         if (line.substr(at, name.size()) == name && ended(at + name.size())) {
             at += name.size();
@@ -217,7 +217,8 @@ TopoAffinity topo_affinity(std::string_view rest, const TopoHeader& header) {
         }
     } else {
         fields = words(rest);
-        const std::size_t wanted = (header.cpu_affinity ? 1u : 0u) + (header.numa_affinity ? 1u : 0u) + (header.gpu_numa ? 1u : 0u);
+        const std::size_t wanted =
+            (header.cpu_affinity ? 1u : 0u) + (header.numa_affinity ? 1u : 0u) + (header.gpu_numa ? 1u : 0u);
         const bool first_is_cpus = !fields.empty() && fields[0].find_first_of("-,") != std::string_view::npos;
         if (header.cpu_affinity && header.numa_affinity && fields.size() + 1 == wanted && !first_is_cpus) {
             fields.insert(fields.begin(), std::string_view());  // the CPU cell is empty

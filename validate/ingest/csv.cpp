@@ -114,8 +114,8 @@ Csv Csv::parse(std::string_view text, const std::string& file) {
     }
     while (scanner.next(fields, line)) {
         if (fields.size() != csv.header_.size()) {
-            throw IngestError(
-                file, line, fmt::format("{} fields where the header names {}", fields.size(), csv.header_.size()));
+            throw IngestError(file, line,
+                              fmt::format("{} fields where the header names {}", fields.size(), csv.header_.size()));
         }
         csv.rows_.push_back({line, fields});
     }

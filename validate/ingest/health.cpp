@@ -56,10 +56,10 @@ void falling(const std::vector<const NcclPoint*>& points, std::vector<LogFinding
     const NcclPoint& last = *points.back();
     const double share = best_busbw(last) / best_busbw(*peak);
     if (last.bytes > peak->bytes && share < kFallen) {
-        findings.push_back({LogFindingKind::falling_bandwidth, last.bytes,
-                            fmt::format("busbw falls from {:.4g} GB/s at {} to {:.4g} GB/s ({:.0f} %) at {}",
-                                        best_busbw(*peak), size_text(peak->bytes), best_busbw(last), 100 * share,
-                                        size_text(last.bytes))});
+        findings.push_back(
+            {LogFindingKind::falling_bandwidth, last.bytes,
+             fmt::format("busbw falls from {:.4g} GB/s at {} to {:.4g} GB/s ({:.0f} %) at {}", best_busbw(*peak),
+                         size_text(peak->bytes), best_busbw(last), 100 * share, size_text(last.bytes))});
     }
 }
 
@@ -70,11 +70,10 @@ void spikes(const std::vector<const NcclPoint*>& points, bool in_place, std::vec
     for (std::size_t i = 1; i + 1 < points.size(); ++i) {
         const bool adjacent = points[i + 1]->bytes > points[i]->bytes && points[i]->bytes > points[i - 1]->bytes;
         if (adjacent && time(i) > kSpike * time(i + 1) && time(i) > time(i - 1)) {
-            findings.push_back({LogFindingKind::spike, points[i]->bytes,
-                                fmt::format("{} takes {:.4g} us {}, more than {} with {:.4g} us",
-                                            size_text(points[i]->bytes), time(i),
-                                            in_place ? "in place" : "out of place", size_text(points[i + 1]->bytes),
-                                            time(i + 1))});
+            findings.push_back(
+                {LogFindingKind::spike, points[i]->bytes,
+                 fmt::format("{} takes {:.4g} us {}, more than {} with {:.4g} us", size_text(points[i]->bytes), time(i),
+                             in_place ? "in place" : "out of place", size_text(points[i + 1]->bytes), time(i + 1))});
         }
     }
 }

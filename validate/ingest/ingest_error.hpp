@@ -7,8 +7,8 @@
 namespace fabricast {
 
 struct IngestError : std::runtime_error {
-    IngestError(const std::string& file, int line, const std::string& sentence)
-        : std::runtime_error(file + (line > 0 ? ":" + std::to_string(line) : "") + ": " + sentence), line(line) {}
+    IngestError(const std::string& file, int at, const std::string& sentence)
+        : std::runtime_error(file + (at > 0 ? ":" + std::to_string(at) : "") + ": " + sentence), line(at) {}
     int line;
 };
 

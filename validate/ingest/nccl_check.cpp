@@ -11,7 +11,7 @@
 namespace fabricast {
 namespace {
 
-constexpr double kSlack = 1e-9;         ///< relative, for arithmetic on interval ends
+constexpr double kSlack = 1e-9;          ///< relative, for arithmetic on interval ends
 constexpr double kSmallStepBack = 0.01;  ///< sizes are rounded to ranks x 16 bytes, so one may step back a little
 
 /// One direction, GB/s a GPU: all NVLinks together (NVIDIA product briefs of each GPU).
@@ -19,9 +19,18 @@ struct Wire {
     std::string_view name;
     double gb_per_s;
 };
-constexpr std::array<Wire, 12> kWires = {{{"GB300", 900}, {"GB200", 900}, {"B300", 900}, {"B200", 900},
-                                          {"GH200", 450}, {"H800", 200}, {"H200", 450}, {"H100", 450},
-                                          {"H20", 450},   {"A800", 200}, {"A100", 300}, {"V100", 150}}};
+constexpr std::array<Wire, 12> kWires = {{{"GB300", 900},
+                                          {"GB200", 900},
+                                          {"B300", 900},
+                                          {"B200", 900},
+                                          {"GH200", 450},
+                                          {"H800", 200},
+                                          {"H200", 450},
+                                          {"H100", 450},
+                                          {"H20", 450},
+                                          {"A800", 200},
+                                          {"A100", 300},
+                                          {"V100", 150}}};
 constexpr double kUnknownWire = 1800;  ///< twice the NVLink of today's fastest GPU
 constexpr double kWireSlack = 1.02;
 
@@ -61,9 +70,8 @@ std::string wrong_row(const NcclRun& run) {
     const double most = most_busbw(run);
     for (const NcclPoint& point : run.points) {
         for (const NcclHalf* half : halves_of(point)) {
-            const std::string where =
-                fmt::format("line {}, {} B {}", point.line, point.bytes,
-                            half == &point.out_of_place ? "out of place" : "in place");
+            const std::string where = fmt::format("line {}, {} B {}", point.line, point.bytes,
+                                                  half == &point.out_of_place ? "out of place" : "in place");
             if (half->wrong.value_or(0) >= 1) {
                 return fmt::format("{}: {} wrong results", where, *half->wrong);
             }
@@ -76,8 +84,8 @@ std::string wrong_row(const NcclRun& run) {
             const double bytes = static_cast<double>(point.bytes);
             const double least = bytes / half->time_us.high() / 1e3;
             const double most_algbw = half->time_us.low() > 0 ? bytes / half->time_us.low() / 1e3 : 1e300;
-            if (point.bytes > 0 && (least > half->algbw.high() * (1 + kSlack) ||
-                                    most_algbw < half->algbw.low() * (1 - kSlack))) {
+            if (point.bytes > 0 &&
+                (least > half->algbw.high() * (1 + kSlack) || most_algbw < half->algbw.low() * (1 - kSlack))) {
                 return fmt::format("{}: {} B in {} us are {:.2f} GB/s, algbw says {}", where, point.bytes,
                                    half->time_us.value, bytes / half->time_us.value / 1e3, half->algbw.value);
             }
@@ -109,9 +117,10 @@ std::string separate_processes(const NcclRun& run, const NcclTrace& trace) {
     const int copies = std::max({trace.starts, trace.headers, trace.repeated_ranks + 1});
     const bool one_rank = run.ranks == 1;
     if (copies > 1 && (all_repeated || one_rank || trace.footers > 1)) {
-        return fmt::format("{} separate runs printed over one another, each with its own ranks: nccl-tests was built "
-                           "without MPI=1",
-                           copies);
+        return fmt::format(
+            "{} separate runs printed over one another, each with its own ranks: nccl-tests was built "
+            "without MPI=1",
+            copies);
     }
     if (all_repeated) {
         return "every size is there more than once: several tables printed over one another, or -N cycles";
@@ -214,7 +223,8 @@ void add_notes(NcclRun& run, const NcclTrace& trace) {
         }
     }
     const double average = sum / count;
-    if (run.footer.average_busbw && !trace.split && std::abs(average - *run.footer.average_busbw) > 0.02 * average + 0.01) {
+    if (run.footer.average_busbw && !trace.split &&
+        std::abs(average - *run.footer.average_busbw) > 0.02 * average + 0.01) {
         run.notes.push_back(fmt::format("the rows average {:.2f} GB/s, the footer {:.2f}: rows were left out", average,
                                         *run.footer.average_busbw));
     }

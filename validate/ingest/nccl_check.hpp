@@ -19,16 +19,16 @@ namespace fabricast {
 
 /// What the reader saw besides the values.
 struct NcclTrace {
-    int starts = 0;           ///< how often the run was begun before any row (1, or 0 without start lines)
-    int headers = 0;          ///< column headers
-    int footers = 0;          ///< "Out of bounds values" lines
-    int repeated_ranks = 0;   ///< device lines with a rank that was there already
-    int header_halves = 0;    ///< "time" columns in the header; 0: no header
-    bool cpu_time = false;    ///< column "cputime"
+    int starts = 0;          ///< how often the run was begun before any row (1, or 0 without start lines)
+    int headers = 0;         ///< column headers
+    int footers = 0;         ///< "Out of bounds values" lines
+    int repeated_ranks = 0;  ///< device lines with a rank that was there already
+    int header_halves = 0;   ///< "time" columns in the header; 0: no header
+    bool cpu_time = false;   ///< column "cputime"
     bool redop_column = false;
     bool concluded = false;
-    bool elided = false;      ///< a line of dots among the rows
-    bool split = false;       ///< cut off a table with several types, operations or roots
+    bool elided = false;  ///< a line of dots among the rows
+    bool split = false;   ///< cut off a table with several types, operations or roots
     std::string banner_name, command_name;
     std::vector<int> torn_lines;  ///< rows that could not be completed
     struct Failure {

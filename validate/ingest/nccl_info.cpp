@@ -192,17 +192,4 @@ void gather_facts(std::string_view message, NcclFacts& facts) {
     }
 }
 
-void merge_facts(const NcclFacts& from, NcclFacts& into) {
-    const int lines = from.lines + into.lines;
-    if (into.lines == 0) {
-        const NcclFacts said = into;
-        into = from;
-        if (!said.nccl_version.empty()) {
-            into.nccl_version = said.nccl_version;
-            into.cuda_version = said.cuda_version;
-        }
-    }
-    into.lines = lines;
-}
-
 }  // namespace fabricast

@@ -13,14 +13,14 @@
 namespace fabricast {
 
 struct NcclFacts {
-    int lines = 0;                  ///< INFO and WARN lines seen
-    std::string network;            ///< "IB", "Socket", "AWS Libfabric", ... as in "Using network" or "via NET/..."
-    std::string network_transport;  ///< socket | ib | ofi; empty when not said
-    std::string provider;           ///< libfabric provider: efa, cxi, tcp
-    bool plugin_not_found = false;  ///< libnccl-net.so was looked for and not found
+    int lines = 0;                   ///< INFO and WARN lines seen
+    std::string network;             ///< "IB", "Socket", "AWS Libfabric", ... as in "Using network" or "via NET/..."
+    std::string network_transport;   ///< socket | ib | ofi; empty when not said
+    std::string provider;            ///< libfabric provider: efa, cxi, tcp
+    bool plugin_not_found = false;   ///< libnccl-net.so was looked for and not found
     std::optional<bool> gpu_direct;  ///< every network connection by GDRDMA: true; some without: false
     int net_connections = 0, gdr_connections = 0, p2p_connections = 0, shm_connections = 0;
-    std::optional<bool> nvls;             ///< NVLink SHARP multicast available
+    std::optional<bool> nvls;  ///< NVLink SHARP multicast available
     std::optional<int> coll_channels, nvls_channels, p2p_channels;
     int ring_lines = 0, tree_lines = 0;
     std::optional<int> ranks;  ///< "nranks" of the communicator
@@ -35,8 +35,5 @@ std::optional<std::size_t> nccl_message_start(std::string_view line);
 
 /// Takes what a line says: a message found by nccl_message_start, or a bare "NCCL version 2.x.y+cudaA.B".
 void gather_facts(std::string_view message, NcclFacts& facts);
-
-/// Adds what an earlier piece of the log said and this one did not.
-void merge_facts(const NcclFacts& from, NcclFacts& into);
 
 }  // namespace fabricast

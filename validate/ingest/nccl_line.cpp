@@ -9,8 +9,8 @@
 namespace fabricast {
 namespace {
 
-constexpr std::array<std::string_view, 16> kTypes = {"float", "half",   "double", "bfloat16", "int8",   "uint8",
-                                                     "int32", "uint32", "int64",  "uint64",   "f8e4m3", "f8e5m2",
+constexpr std::array<std::string_view, 16> kTypes = {"float", "half",   "double",   "bfloat16", "int8",   "uint8",
+                                                     "int32", "uint32", "int64",    "uint64",   "f8e4m3", "f8e5m2",
                                                      "char",  "int",    "fp8_e4m3", "fp8_e5m2"};
 constexpr std::array<std::string_view, 7> kOps = {"sum", "prod", "max", "min", "avg", "mulsum", "none"};
 constexpr std::array<std::string_view, 11> kCollectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
@@ -160,7 +160,8 @@ std::optional<NcclDevice> parse_device(std::string_view line) {
         const auto found = std::find(parts.begin(), parts.end(), key);
         return found == parts.end() || found + 1 == parts.end() ? std::string_view() : *(found + 1);
     };
-    const std::optional<std::int64_t> rank = whole_number(value_after("Rank")), index = whole_number(value_after("device"));
+    const std::optional<std::int64_t> rank = whole_number(value_after("Rank")),
+                                      index = whole_number(value_after("device"));
     const std::size_t open = line.find('['), close = line.find(']');
     if (!rank || !index || *rank < 0 || *rank > 10'000'000 || value_after("on").empty() ||
         open == std::string_view::npos || close == std::string_view::npos || close < open) {

@@ -49,8 +49,8 @@ private:
     std::string file_;
     std::vector<NcclRun> runs_;
     std::optional<Draft> draft_;
-    NcclFacts early_facts_;      ///< said before the run they belong to
-    std::string early_command_;  ///< NAME_perf in a command line before the run
+    NcclFacts early_facts_;         ///< said before the run they belong to
+    std::string early_command_;     ///< NAME_perf in a command line before the run
     std::vector<std::string> row_;  ///< words of the row being read; empty: none
     int row_line_ = 0;
     bool header_goes_on_ = false;  ///< the last line was a header: a wrapped one continues
@@ -62,7 +62,7 @@ void Reader::open(int line) {
     draft_->run.file = file_;
     draft_->run.line = line;
     draft_->trace.command_name = early_command_;
-    merge_facts(early_facts_, draft_->run.facts);
+    draft_->run.facts = std::move(early_facts_);
     early_command_.clear();
     early_facts_ = {};
 }
@@ -331,7 +331,8 @@ std::vector<NcclRun> parse_nccl_log(std::string_view text, const std::string& fi
 
 std::span<const NcclPoint> curve(const NcclRun& run) {
     if (run.verdict != NcclVerdict::usable) {
-        throw IngestError(run.file, run.line, fmt::format("no curve from a {} run: {}", name_of(run.verdict), run.reason));
+        throw IngestError(run.file, run.line,
+                          fmt::format("no curve from a {} run: {}", name_of(run.verdict), run.reason));
     }
     return run.points;
 }

@@ -43,8 +43,8 @@ struct NcclDevice {
 /// Out-of-place or in-place half of a row.
 struct NcclHalf {
     Printed time_us;
-    Printed algbw;  ///< GB/s
-    Printed busbw;  ///< GB/s
+    Printed algbw;                ///< GB/s
+    Printed busbw;                ///< GB/s
     std::optional<double> wrong;  ///< wrong elements, or the largest error in old layouts; nothing for N/A
 };
 
@@ -59,7 +59,7 @@ struct NcclPoint {
 /// The "# nThread ..." line.
 struct NcclParameters {
     int threads = 1, gpus_per_thread = 1;
-    std::int64_t min_bytes = 0, max_bytes = 0;  ///< max_bytes after "Reducing maxBytes ..."
+    std::int64_t min_bytes = 0, max_bytes = 0;     ///< max_bytes after "Reducing maxBytes ..."
     std::int64_t step_factor = 0, step_bytes = 0;  ///< one of them is set
     std::optional<int> warmup_iterations, iterations, aggregated_iterations, validation, graph;
     std::map<std::string, std::string> others;  ///< keys that vendors and newer versions add

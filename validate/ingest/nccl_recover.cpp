@@ -174,6 +174,9 @@ void find_ranks_by_ratio(NcclRun& run) {
     if (range.from == range.to && range.from >= 1) {
         run.ranks = range.from;
         run.ranks_from = NcclOrigin::ratio;
+        if (named > 0 && named != run.ranks) {
+            run.notes.push_back(fmt::format("the file name says {} ranks, busbw / algbw says {}", named, run.ranks));
+        }
     } else if (named >= range.from && named <= range.to) {
         run.ranks = named;
         run.ranks_from = NcclOrigin::file_name;

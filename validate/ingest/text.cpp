@@ -50,7 +50,8 @@ std::size_t source_mark(std::string_view text) {
         return 0;
     }
     const std::size_t colon = text.find(':', call);
-    if (colon == std::string_view::npos || text.substr(call + 4, colon - call - 4).find(' ') != std::string_view::npos) {
+    if (colon == std::string_view::npos ||
+        text.substr(call + 4, colon - call - 4).find(' ') != std::string_view::npos) {
         return 0;
     }
     const std::size_t number = digits(text, colon + 1);

@@ -14,7 +14,11 @@ namespace {
 using program::OpKind;
 using test::Job;
 
+#ifdef NDEBUG
 constexpr std::uint64_t kDraws = 500;
+#else
+constexpr std::uint64_t kDraws = 80;
+#endif
 
 struct Traffic {
     std::int64_t calls = 0;
@@ -192,15 +196,16 @@ TEST_F(Compiled, PipelineMessages) {
         const Layout& l = job.plan.layout;
         const program::Program& p = step.program;
         std::map<std::pair<int, bool>, Traffic> half;
-        test::each_operation(p.templates[static_cast<std::size_t>(s)], [&](const program::Operation& op, std::int64_t times) {
-            if (op.kind != OpKind::p2p_batch)
-                return;
-            for (const program::MessageHalf& m : p.batches[op.payload].halves) {
-                Traffic& t = half[{m.peer_slot, m.is_send}];
-                t.calls += times;
-                t.bytes += times * m.bytes;
-            }
-        });
+        test::each_operation(p.templates[static_cast<std::size_t>(s)],
+                             [&](const program::Operation& op, std::int64_t times) {
+                                 if (op.kind != OpKind::p2p_batch)
+                                     return;
+                                 for (const program::MessageHalf& m : p.batches[op.payload].halves) {
+                                     Traffic& t = half[{m.peer_slot, m.is_send}];
+                                     t.calls += times;
+                                     t.bytes += times * m.bytes;
+                                 }
+                             });
         if (l.pp == 1) {
             EXPECT_TRUE(half.empty());
             return;
@@ -271,7 +276,8 @@ TEST_F(Compiled, StateOfAParameterUnderEveryZeroStage) {
         EXPECT_EQ(held(MemoryCause::optimizer), shared(12 * p, 1));
         if (gradient == 4 && l.zero <= 1) {
             const double each = static_cast<double>(held(MemoryCause::weights) + held(MemoryCause::gradients) +
-                                                    held(MemoryCause::optimizer)) / static_cast<double>(p);
+                                                    held(MemoryCause::optimizer)) /
+                                static_cast<double>(p);
             EXPECT_NEAR(each, l.zero == 0 ? 18.0 : 6 + 12.0 / static_cast<double>(l.dp), 1e-5);
         }
     });
@@ -296,15 +302,20 @@ protected:
         plan.recompute = recompute;
         return stage_memory(job_.model, plan, job_.software, machine_.compute());
     }
-    static Bytes part(const StageSummary& s, MemoryCause cause) { return s.memory.parts[static_cast<std::size_t>(cause)]; }
+    static Bytes part(const StageSummary& s, MemoryCause cause) {
+        return s.memory.parts[static_cast<std::size_t>(cause)];
+    }
     static Bytes activations(const StageSummary& s) { return part(s, MemoryCause::activations); }
 
     // s b h of the table, and a s / h
     Bytes sbh() const { return job_.plan.sequence * job_.plan.micro_batch * job_.model.hidden; }
     double core() const {
-        return 5.0 * static_cast<double>(job_.model.heads * job_.plan.sequence) / static_cast<double>(job_.model.hidden);
+        return 5.0 * static_cast<double>(job_.model.heads * job_.plan.sequence) /
+               static_cast<double>(job_.model.hidden);
     }
-    Bytes layer(double coefficient) const { return static_cast<Bytes>(std::llround(static_cast<double>(sbh()) * coefficient)); }
+    Bytes layer(double coefficient) const {
+        return static_cast<Bytes>(std::llround(static_cast<double>(sbh()) * coefficient));
+    }
     Bytes tokens() const { return job_.plan.sequence * job_.plan.micro_batch; }
 
     Job job_;
@@ -348,8 +359,9 @@ TEST_F(Memory, OneLayerIsRecomputedAtATime) {
         const auto working = [&](Recompute r) {
             const StageSummary s = stages(tp, sp, 1, 1, r)[0];
             Bytes tensors = 0;
-            for (const MemoryCause c : {MemoryCause::weights, MemoryCause::gradients, MemoryCause::optimizer,
-                                        MemoryCause::activations, MemoryCause::logits, MemoryCause::gathered_parameters})
+            for (const MemoryCause c :
+                 {MemoryCause::weights, MemoryCause::gradients, MemoryCause::optimizer, MemoryCause::activations,
+                  MemoryCause::logits, MemoryCause::gathered_parameters})
                 tensors += part(s, c);
             return static_cast<double>(part(s, MemoryCause::temporary)) - 0.038 * static_cast<double>(tensors);
         };
@@ -360,11 +372,28 @@ TEST_F(Memory, OneLayerIsRecomputedAtATime) {
     }
 }
 
+TEST_F(Memory, PrefetchHoldsOneUnitMore) {
+    job_.software = *find_software("torch-fsdp");
+    TrainingPlan& plan = job_.plan;
+    plan.layout.dp = 8;
+    plan.layout.zero = 3;
+    plan.global_batch = 16;
+    const auto held = [&](bool ahead) {
+        plan.overlap_param_gather = ahead;
+        return stage_memory(job_.model, plan, job_.software, machine_.compute())[0].memory;
+    };
+    const StageParameters p = stage_parameters(job_.model, plan.layout, 0);
+    const Bytes more = held(true).total - held(false).total;
+    EXPECT_GT(more, 0);
+    EXPECT_LE(static_cast<double>(more), 1.039 * 2 * static_cast<double>(std::max({p.layer, p.embedding, p.head})));
+}
+
 TEST_F(Memory, RecomputingMoreHoldsLess) {
     for (const std::int64_t tp : {1, 2, 4, 8}) {
         for (const std::int64_t pp : {1, 2, 4}) {
             const auto held = [&](Recompute r) { return stages(tp, true, pp, 2 * pp, r)[0].memory.total; };
-            const Bytes none = held(Recompute::none), selective = held(Recompute::selective), full = held(Recompute::full);
+            const Bytes none = held(Recompute::none), selective = held(Recompute::selective),
+                        full = held(Recompute::full);
             EXPECT_LT(full, selective) << tp << ' ' << pp;
             EXPECT_LT(selective, none) << tp << ' ' << pp;
         }
@@ -380,8 +409,8 @@ TEST_F(Memory, TotalIsTheSumOfItsParts) {
     EXPECT_EQ(s.parameters, stage_parameters(job_.model, job_.plan.layout, 1).total());
 }
 
-TEST_F(Compiled, ComputeOfAllRanksIsTheHardwareFlops) {
-    // GEMMs at the dense peak, without recomputation: model FLOPs less the attention cores
+TEST_F(Compiled, IdealProductsAreTheModelFlops) {
+    // Without recomputation GEMMs at the dense peak take the model FLOPs less the attention cores.
     for_each_stage([&](const Job& job, const CompiledStep& step, std::int64_t s) {
         if (s != 0 || job.plan.recompute == Recompute::full || job.software.attention == "unfused")
             return;
@@ -390,15 +419,20 @@ TEST_F(Compiled, ComputeOfAllRanksIsTheHardwareFlops) {
             return;  // shared key-value heads are computed more than once
         double ideal_s = 0;
         for (std::int64_t stage = 0; stage < l.pp; ++stage) {
-            test::each_operation(step.program.templates[static_cast<std::size_t>(stage)],
-                                 [&](const program::Operation& op, std::int64_t times) {
-                                     if (op.kind == OpKind::compute)
-                                         ideal_s += static_cast<double>(times) *
-                                                    seconds(step.program.costs[op.payload].parts[static_cast<std::size_t>(Account::gemm_ideal)]);
-                                 });
+            test::each_operation(
+                step.program.templates[static_cast<std::size_t>(stage)],
+                [&](const program::Operation& op, std::int64_t times) {
+                    if (op.kind == OpKind::compute)
+                        ideal_s +=
+                            static_cast<double>(times) *
+                            seconds(
+                                step.program.costs[op.payload].parts[static_cast<std::size_t>(Account::gemm_ideal)]);
+                });
         }
-        const double flops = ideal_s * machine_.compute().peak_flops(Precision::bf16) * static_cast<double>(l.tp * l.dp);
-        const double attention = attention_flops(job.model, static_cast<double>(job.plan.global_batch), static_cast<double>(job.plan.sequence));
+        const double flops =
+            ideal_s * machine_.compute().peak_flops(Precision::bf16) * static_cast<double>(l.tp * l.dp);
+        const double attention = attention_flops(job.model, static_cast<double>(job.plan.global_batch),
+                                                 static_cast<double>(job.plan.sequence));
         EXPECT_NEAR(flops / (step.model_flops - attention), 1, 1e-6);
     });
 }

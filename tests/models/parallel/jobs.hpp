@@ -88,9 +88,9 @@ struct Job {
             "buckets {}/{} clip {}; {} hidden {} tp overlap {} p2p overlap {} scatter {} reduce fp32 {}",
             model.name, l.tp, l.sequence_parallel, l.pp, l.vpp, l.dp, l.zero, static_cast<int>(l.schedule), l.order,
             micro_batches(), static_cast<int>(plan.recompute), plan.overlap_grad_reduce, plan.overlap_param_gather,
-            plan.reduce_every == ReduceEvery::step ? "step" : "micro-batch", plan.bucket_bytes, plan.bucket_split.size(),
-            plan.clip_gradients, software.name, software.tp_hidden_fraction, software.tp_backward_overlap,
-            software.p2p_overlap, software.p2p_scatter_gather, software.fp32_reduce);
+            plan.reduce_every == ReduceEvery::step ? "step" : "micro-batch", plan.bucket_bytes,
+            plan.bucket_split.size(), plan.clip_gradients, software.name, software.tp_hidden_fraction,
+            software.tp_backward_overlap, software.p2p_overlap, software.p2p_scatter_gather, software.fp32_reduce);
     }
 };
 

@@ -112,7 +112,12 @@ const std::vector<Rule>& rules() {
         {"ZeRO below", "training.layout.zero", {"-1"}, [](Job& j) { j.plan.layout.zero = -1; }},
         {"ZeRO above", "training.layout.zero", {"4"}, [](Job& j) { j.plan.layout.zero = 4; }},
         {"bucket cap", "training.buckets", {"-1"}, [](Job& j) { j.plan.bucket_bytes = -1; }},
-        {"bucket split", "training.buckets", {"0"}, [](Job& j) { j.plan.bucket_split = {2, 0, 6}; }},
+        {"bucket split",
+         "training.buckets",
+         {"0"},
+         [](Job& j) {
+             j.plan.bucket_split = {2, 0, 6};
+         }},
     };
     return all;
 }

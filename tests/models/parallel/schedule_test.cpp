@@ -232,7 +232,9 @@ TEST(Schedule, ActivationsHeld) {
             const std::int64_t all = c.m * c.v;
             switch (c.schedule) {
                 case Schedule::gpipe: EXPECT_EQ(held, c.m) << c.name(); break;
-                case Schedule::one_f_one_b: EXPECT_EQ(held, std::min(c.m, c.p - s)) << c.name() << " stage " << s; break;
+                case Schedule::one_f_one_b:
+                    EXPECT_EQ(held, std::min(c.m, c.p - s)) << c.name() << " stage " << s;
+                    break;
                 case Schedule::interleaved:
                     // warm-up and one more; p v (1 + (p - 1) / (p v)) chunks on stage 0, everything when m = p
                     EXPECT_EQ(held, c.m == c.p ? all : std::min(all, 2 * (c.p - s - 1) + (c.v - 1) * c.p + 1))
@@ -249,7 +251,8 @@ TEST(Schedule, OneStageSendsNothing) {
         for (const bool overlap : {false, true}) {
             for (const ScheduleStep& step : schedule_steps(schedule, 0, 1, 1, 4, overlap)) {
                 EXPECT_NE(step.kind, Kind::exchange);
-                EXPECT_FALSE(step.sends_forward || step.receives_forward || step.sends_backward || step.receives_backward);
+                EXPECT_FALSE(step.sends_forward || step.receives_forward || step.sends_backward ||
+                             step.receives_backward);
             }
         }
     }

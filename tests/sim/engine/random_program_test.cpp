@@ -156,7 +156,7 @@ private:
 };
 
 TEST(RandomPrograms, EndWithExactAccountsAndNoLinkAboveItsCapacity) {
-    for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    for (std::uint32_t seed = 0; seed < 300; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         const RandomProgram random(seed, {seed % 4 != 0, static_cast<std::uint8_t>(1 + seed % 3), seed % 2 == 0});
         ASSERT_EQ(program::validate(random.b.program), "");

@@ -14,6 +14,9 @@ using test::Forecast;
 Forecast run(const std::string& name) { return test::run_file("scenarios/case-a/" + name + ".yaml"); }
 
 TEST(CaseA, MoreGpusOfPureDataParallelismAreUsedWorseAndTheNewLayoutBetter) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "five million events: Release only";
+#endif
     std::vector<Forecast> before;
     for (const char* name : {"h800-64-before", "h800-256-before", "h800-512-before", "h800-1024-before"})
         before.push_back(run(name));
@@ -23,8 +26,8 @@ TEST(CaseA, MoreGpusOfPureDataParallelismAreUsedWorseAndTheNewLayoutBetter) {
         all.push_back(&f);
     for (const Forecast* f : all) {
         ASSERT_EQ(f->result.failure, "") << f->scenario->name;
-        fmt::print("{:>24}: step {:6.2f} s, MFU {:.3f}, exposed communication {:.3f}\n", f->scenario->name, f->seconds(),
-                   f->mfu(), test::exposed(*f));
+        fmt::print("{:>24}: step {:6.2f} s, MFU {:.3f}, exposed communication {:.3f}\n", f->scenario->name,
+                   f->seconds(), f->mfu(), test::exposed(*f));
         test::expect_exact_accounts(*f);
     }
     for (std::size_t i = 1; i < before.size(); ++i)
@@ -72,8 +75,11 @@ TEST(CaseA, UnshardedDataParallelismIsRefusedAndBothLayoutsOfTheRunFit) {
         advises_zero3 |= hint.find("zero: 3") != std::string::npos;
     EXPECT_TRUE(advises_zero3);
 
-    EXPECT_EQ(run("h800-1024-before").result.failure, "");
-    EXPECT_EQ(run("h800-1024-tp8-pp2-dp64").result.failure, "");
+    for (const char* name : {"h800-1024-before", "h800-1024-tp8-pp2-dp64"}) {
+        const Scenario s = load_scenario(std::string(FABRICAST_SOURCE_DIR) + "/scenarios/case-a/" + name + ".yaml", {});
+        for (const StageSummary& stage : stage_memory(s.model, s.training, s.software, build_compute(s)))
+            EXPECT_LE(stage.memory.total, s.gpu.memory_mib << 20) << name;
+    }
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ TEST(CompiledStep, OneGpuTakesTheSumOfItsKernels) {
                                 seconds_of(head_backward(job.model, shard, job.software), compute);
             const std::int64_t p = stage_parameters(job.model, job.plan.layout, 0).total();
             const double optimizer = seconds_of(optimizer_kernels(p, p, job.software.fp32_reduce), compute);
-            const double expected = 3 * (static_cast<double>(job.model.layers) * (forward + backward + again) + ends) + optimizer;
+            const double expected =
+                3 * (static_cast<double>(job.model.layers) * (forward + backward + again) + ends) + optimizer;
 
             const CompiledStep step = machine.compile(job.model, job.plan, job.software, 6);
             const engine::EngineResult run = engine::Engine(step.program, machine.cluster().links().capacity).run();

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# One scenario, one result: byte-identical `run --json` of every shipped scenario
+#   - twice in a row,
+#   - from the release, the debug (ASan + UBSan) and, where clang++ exists, the clang build,
+#   - with glibc's FMA and AVX2 variants of libm switched off.
+# Usage: run.sh               builds release, debug and clang with ./dev, then compares
+#        run.sh BINARY...     compares these; the first one is the reference
+# Exit code 0: all equal, 1: a difference, 70: a build failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# Names since glibc 2.33; the *_Usable ones are older. Unknown names are ignored.
+without_fma=glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-FMA_Usable,-AVX2_Usable,-FMA4_Usable
+
+binaries=("$@")
+if [ ${#binaries[@]} -eq 0 ]; then
+    presets=(release debug)
+    if command -v clang++ >/dev/null; then
+        presets+=(clang)
+    else
+        echo "no clang++ here: g++ builds only" >&2
+    fi
+    for preset in "${presets[@]}"; do
+        ./dev build "$preset" fabricast || exit 70
+        directory=build-$preset
+        [ "$preset" = release ] && directory=build
+        binaries+=("$directory/fabricast")
+    done
+fi
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mapfile -t scenarios < <(find scenarios -name '*.yaml' ! -name 'base-*' | LC_ALL=C sort)
+
+status=0
+differs() {  # what, expected file, found file
+    status=1
+    echo "DIFFERENT: $1" >&2
+    diff "$2" "$3" | head -n 6 >&2 || true
+}
+
+# Output and exit code together: a job that must fail has to fail everywhere.
+result() {  # binary, scenario, file
+    local code=0
+    "$1" run --json --quiet "$2" >"$3" 2>"$3.err" || code=$?
+    echo "exit code $code" >>"$3"
+    case $code in
+        0 | 1 | 3) ;;
+        *) status=1; echo "FAILED: $1 $2" >&2; tail -n 3 "$3.err" >&2 ;;
+    esac
+}
+
+for scenario in "${scenarios[@]}"; do
+    reference=$scratch/reference
+    result "${binaries[0]}" "$scenario" "$reference"
+    result "${binaries[0]}" "$scenario" "$scratch/again"
+    cmp -s "$reference" "$scratch/again" || differs "$scenario, second run" "$reference" "$scratch/again"
+    for binary in "${binaries[@]}"; do
+        if [ "$binary" != "${binaries[0]}" ]; then
+            result "$binary" "$scenario" "$scratch/other"
+            cmp -s "$reference" "$scratch/other" || differs "$scenario, $binary" "$reference" "$scratch/other"
+        fi
+    done
+    GLIBC_TUNABLES=$without_fma result "${binaries[0]}" "$scenario" "$scratch/plain"
+    cmp -s "$reference" "$scratch/plain" || differs "$scenario, no FMA and AVX2" "$reference" "$scratch/plain"
+    echo "$scenario: $(tail -n 1 "$reference"), ${#binaries[@]} builds compared" >&2
+done
+if [ $status -eq 0 ]; then
+    echo "${#scenarios[@]} scenarios, ${#binaries[@]} builds: byte-identical" >&2
+fi
+exit $status
