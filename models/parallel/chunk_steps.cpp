@@ -19,6 +19,9 @@ using program::OpKind;
 using program::Program;
 using program::Template;
 
+// Steps a sender may be ahead of the receiver: the FIFO of a connection (NCCL_STEPS).
+constexpr std::uint32_t kBufferSlots = 8;
+
 // A set of channel patterns that share all neighbours: one ring of messages.
 struct Ring {
     std::vector<GpuId> order;
@@ -94,7 +97,8 @@ private:
             const bool network = comm_group.nodes > 1;
             const HopLatency inside = !network && cluster_.has_nvswitch() ? nvlink_ring_latency(generation_, plan.protocol)
                                                                           : HopLatency{base_latency_us(plan.algorithm, plan.protocol), hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), false)};
-            e.base = picoseconds_from_s(inside.base_us * 1e-6);
+            // The last of n steps only stores locally; on one NVLink node the plan's fill is that step.
+            e.base = picoseconds_from_s(inside.base_us * 1e-6) + (network ? 0 : plan.fill);
             for (std::size_t r = 0; r < rings.size(); ++r) {
                 e.chunk.push_back(scaled_up(wire, rings[r].channels, static_cast<std::int64_t>(comm_group.ring.channels) * n));
                 const auto slot = static_cast<std::uint16_t>(first_slot + 2 * r);
@@ -130,7 +134,7 @@ private:
             route.uses_network = network;
             route.uses_nvlink = !network && cluster_.has_nvswitch();
             p_.demands.push_back(std::move(uses));
-            rank.peers[slot] = {static_cast<std::uint32_t>(index(to)), 1000u + slot, static_cast<std::uint32_t>(p_.routes.size())};
+            rank.peers[slot] = {static_cast<std::uint32_t>(index(to)), 1000u + slot, static_cast<std::uint32_t>(p_.routes.size()), kBufferSlots};
             rank.peers[slot + 1u] = {static_cast<std::uint32_t>(index(previous)), 1000u + slot, program::kNone};
             p_.routes.push_back(route);
         }

@@ -130,9 +130,8 @@ std::vector<std::int64_t> executions(const program::Template& t) {
 
 class Compiler {
 public:
-    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster, const ComputeModel& compute,
-             const CommModel& comm)
-        : a_(a), plan_(plan), l_(plan.layout), software_(software), cluster_(cluster), comm_(comm), costs_(compute, software), map_(plan.layout),
+    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute, const CommModel& comm)
+        : a_(a), plan_(plan), l_(plan.layout), software_(software), comm_(comm), costs_(compute, software), map_(plan.layout),
           book_(out_.program, comm) {}
 
     CompiledStep run(std::int64_t steps) {
@@ -280,7 +279,6 @@ private:
     const TrainingPlan& plan_;
     const Layout& l_;
     const SoftwareFeatures& software_;
-    const Cluster& cluster_;
     const CommModel& comm_;
     CostBook costs_;
     RankMap map_;
@@ -294,7 +292,7 @@ private:
 CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
                           const ComputeModel& compute, const CommModel& comm, std::int64_t steps) {
     if (cluster.gpu_count() != plan.layout.world()) throw std::logic_error("layout and cluster differ in size");
-    return Compiler(a, plan, software, cluster, compute, comm).run(steps);
+    return Compiler(a, plan, software, compute, comm).run(steps);
 }
 
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute) {

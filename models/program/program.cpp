@@ -10,7 +10,7 @@
 namespace fabricast::program {
 namespace {
 
-constexpr std::size_t kMaxStreams = 8;
+constexpr std::size_t kMaxStreams = 32;
 constexpr std::size_t kMaxLoopDepth = 4;
 constexpr std::size_t kMaxWaits = 255;
 

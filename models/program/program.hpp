@@ -129,6 +129,9 @@ struct Peer {
     std::uint32_t rank = kNone;
     std::uint32_t channel = 0;    ///< distinguishes streams of messages between the same two ranks
     std::uint32_t send_route = kNone;     ///< index into Program::routes; kNone when the slot never sends
+    std::uint32_t slots = 0;              ///< sender's side: 0 = rendezvous; else a buffer of so many messages: a send
+                                          ///< starts without its receive, ends when the data have left, and the data
+                                          ///< arrive after the route's latency (sizes are not compared)
 };
 
 struct Route {

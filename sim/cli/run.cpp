@@ -162,12 +162,10 @@ int run(const Arguments& arguments) {
     const std::vector<Scenario> scenarios = load_all(options);
     const Terminal terminal = stdout_terminal(options.no_color);
     const bool several = scenarios.size() > 1;
-    // The critical path is part of result.json and of the full text, not of the first screen.
-    const bool record_timeline = options.json || options.full || !options.output.empty();
     int code = kDone;
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
-        const Result result = forecast(scenarios[i], {.record_timeline = record_timeline});
+        const Result result = forecast(scenarios[i]);
         stats.end_forecast(scenarios[i].name, result.events);
         code = std::max(code, exit_code(result));
         write_output(options, result);

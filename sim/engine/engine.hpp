@@ -40,7 +40,8 @@ namespace fabricast::engine {
 
 struct EngineOptions {
     Picoseconds quantum = 0;        ///< completion batching, 0 = exact
-    bool record_timeline = false;
+    bool record_timeline = false;   ///< keep every record (56 bytes an operation)
+    bool track_path = false;        ///< keep the chains of causes that are still alive: EngineResult::path
     bool stop_when_periodic = true; ///< false: run the whole program
 };
 
@@ -57,7 +58,9 @@ struct EngineResult {
     std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank, over its last complete step
                                                                    ///< (whole run when there is no step end)
     std::uint64_t events = 0, fingerprint = 0, solves = 0, activities_touched = 0;
-    std::vector<Record> timeline;
+    std::vector<Record> timeline;   ///< with record_timeline
+    std::vector<Record> path;       ///< with either: chain of causes of the last step end, latest first; cause = next entry
+    Picoseconds path_begin = 0, path_end = 0;  ///< the last complete step of the rank that ended it last
 };
 
 class Engine {
@@ -68,7 +71,7 @@ public:
     EngineResult run();
 
 private:
-    static constexpr std::size_t kMaxStreams = 8;
+    static constexpr std::size_t kMaxStreams = 32;
     enum class StreamState : std::uint8_t { ready, blocked, active, halted };
     struct Stream {
         std::uint32_t counter = 0;              ///< program counter
@@ -83,9 +86,9 @@ private:
         const Code* code = nullptr;
         std::uint32_t first_stream = 0;
         std::uint8_t streams = 0;
-        std::uint8_t wake = 0;                  ///< streams to try, bit mask
-        std::uint8_t blocked = 0;
-        std::uint8_t active = 0;                ///< operations in flight, bit mask of streams
+        std::uint32_t wake = 0;                 ///< streams to try, bit mask
+        std::uint32_t blocked = 0;
+        std::uint32_t active = 0;               ///< operations in flight, bit mask of streams
         // compute in flight
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
         __int128 remaining = 0;                 ///< ps at 1/65536 speed
@@ -122,6 +125,9 @@ private:
         std::uint32_t source = 0, target = 0, route = program::kNone;
         std::uint32_t cause = program::kNone;   ///< record that released the later side
         Picoseconds moving_since = 0;
+        std::uint32_t slots = 0;                ///< > 0: buffered
+        std::uint64_t started = 0, arrived = 0, consumed = 0;  ///< messages of a buffered channel
+        bool sending = false;
     };
     struct StepBoundary {
         std::vector<Picoseconds> time;          ///< by rank
@@ -129,6 +135,7 @@ private:
         std::vector<std::uint64_t> in_flight;   ///< by rank: hash of what runs and since when; 0 = nothing
         std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank; empty two steps later
         std::uint32_t passed = 0;
+        std::uint32_t last_record = program::kNone;  ///< step end of the rank that passed last
     };
     enum class Owner : std::uint8_t { group, channel, transfer };
     struct ActivityOwner {
@@ -144,7 +151,12 @@ private:
     void advance(std::uint32_t rank, std::uint8_t stream);
     bool waits_met(const RankState& r, const Stream& s, const Instruction& in) const;
     void complete(std::uint32_t rank, std::uint8_t stream);
+
     void begin_record(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    void set_cause(std::uint32_t record, std::uint32_t cause);
+    void hold_record(std::uint32_t record);
+    void drop_record(std::uint32_t record);
+    void collect_path(EngineResult& out) const;
 
     void start_compute(std::uint32_t rank, const Instruction& in);
     void end_compute(std::uint32_t rank);
@@ -162,6 +174,11 @@ private:
     void match(std::uint32_t channel);
     void start_message(std::uint32_t channel);
     void finish_message(std::uint32_t channel);
+    void post_buffered(std::uint32_t channel, bool is_send);
+    void start_buffered(std::uint32_t channel);
+    void finish_buffered(std::uint32_t channel);
+    void deliver(std::uint32_t channel);
+    void end_half(const Half& half);
     void finish_half(const Half& half, const program::Route& route, Picoseconds uncontended, Picoseconds excess);
 
     void charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
@@ -221,7 +238,13 @@ private:
     std::vector<std::uint64_t> step_fingerprint_;
     std::uint64_t events_ = 0;
     std::uint32_t trigger_ = program::kNone;    ///< record whose end is being processed
-    std::vector<Record> records_;
+    bool recording_ = false;                    ///< causes are followed at all
+    struct Trace {                              ///< one cache line
+        Record record;
+        std::uint32_t holders = 0;              ///< streams, causes and channels that name it
+    };
+    std::vector<Trace> records_;
+    std::vector<std::uint32_t> free_records_;   ///< nobody names them (never with record_timeline)
     Outcome outcome_ = Outcome::done;
     std::string message_;
 };

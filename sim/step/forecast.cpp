@@ -135,7 +135,7 @@ void fill_step(Result& result, const engine::EngineResult& run, const CompiledSt
 }
 
 void fill_critical_path(Result& result, const engine::EngineResult& run, const program::Program& program) {
-    for (const engine::PathPart& part : engine::critical_path(program, run.timeline, run.window_begin, run.window_end)) {
+    for (const engine::PathPart& part : engine::critical_path(program, run.path, run.path_begin, run.path_end)) {
         const std::string_view name = part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
         result.critical_path.push_back({std::string(name), part.time});
     }
@@ -215,7 +215,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     result.communication = communication_table(compiled, cluster);
 
     engine::EngineOptions engine_options;
-    engine_options.record_timeline = options.record_timeline;
+    engine_options.track_path = true;
     engine::EngineResult run = engine::Engine(compiled.program, cluster.links().capacity, engine_options).run();
     result.events = run.events;
     result.fingerprint = run.fingerprint;
@@ -225,7 +225,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         return result;
     }
     fill_step(result, run, compiled, scenario);
-    if (options.record_timeline) fill_critical_path(result, run, compiled.program);
+    fill_critical_path(result, run, compiled.program);
     return result;
 }
 

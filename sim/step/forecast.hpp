@@ -16,8 +16,7 @@
 namespace fabricast {
 
 struct ForecastOptions {
-    int max_steps = 6;             ///< give up looking for a period after so many steps
-    bool record_timeline = false;  ///< fills Result::critical_path
+    int max_steps = 6;  ///< give up looking for a period after so many steps
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).

@@ -21,6 +21,13 @@ constexpr std::array<IbLane, 9> kLanes = {{{"SDR", 2.5, 2},
                                            {"NDR", 106.25, 100},
                                            {"XDR", 212.5, 200}}};
 
+constexpr std::uint64_t kNoNumber = ~std::uint64_t{0};
+constexpr std::uint64_t kMostPorts = 10'000;
+
+std::uint64_t number_in(std::optional<std::string_view> text) {
+    return text ? to_unsigned(*text).value_or(kNoNumber) : kNoNumber;
+}
+
 void set_rate(IbReport& report, std::uint64_t width, const IbLane& lane) {
     report.width = static_cast<std::uint32_t>(width);
     report.rate = lane.name;
@@ -191,7 +198,7 @@ FabricDescription read_ibnetdiscover(const SourceText& source) {
         Cursor cursor(line);
         if (starts_with(line, "[")) {
             const auto port = cursor.between('[', ']');
-            const auto from_port = port ? to_unsigned(*port) : std::nullopt;
+            const std::uint64_t from_port = number_in(port);
             while (starts_with(cursor.rest(), "[") || starts_with(cursor.rest(), "(")) {  // [ext 14], (port guid)
                 if (!cursor.between(cursor.rest().front(), cursor.rest().front() == '[' ? ']' : ')')) {
                     break;
@@ -199,8 +206,8 @@ FabricDescription read_ibnetdiscover(const SourceText& source) {
             }
             const auto peer = cursor.between('"', '"');
             const auto peer_port = cursor.between('[', ']');
-            const auto to_port = peer_port ? to_unsigned(*peer_port) : std::nullopt;
-            if (!from_port || !peer || peer->empty() || !to_port || *from_port > 10000 || *to_port > 10000) {
+            const std::uint64_t to_port = number_in(peer_port);
+            if (from_port > kMostPorts || to_port > kMostPorts || !peer || peer->empty()) {
                 source.refuse(number,
                               fmt::format("{} is no port line; [port] \"peer\"[port] # \"description\" is expected",
                                           quoted(line)));
@@ -212,8 +219,8 @@ FabricDescription read_ibnetdiscover(const SourceText& source) {
             const std::string_view comment =
                 comment_at == std::string_view::npos ? std::string_view() : cursor.rest().substr(comment_at + 1);
             IbReport report;
-            report.from = {device, static_cast<std::uint32_t>(*from_port)};
-            report.to = {std::string(*peer), static_cast<std::uint32_t>(*to_port)};
+            report.from = {device, static_cast<std::uint32_t>(from_port)};
+            report.to = {std::string(*peer), static_cast<std::uint32_t>(to_port)};
             report.line = number;
             read_rate(comment, report);
             declare(fabric, report.to.key, starts_with(*peer, "S"), description_in(comment), number);
@@ -313,19 +320,19 @@ FabricDescription read_iblinkinfo(const SourceText& source) {
         report.line = line.line;
         report.from = {from, static_cast<std::uint32_t>(line.left.port)};
         report.to = {fmt::format("lid {}", line.right.lid), static_cast<std::uint32_t>(line.right.port)};
-        const auto width = state.empty() ? std::nullopt : to_unsigned(state[0].substr(0, state[0].find('X')));
+        const std::uint64_t width = state.empty() ? kNoNumber : number_in(state[0].substr(0, state[0].find('X')));
         const auto rate = state.size() < 2 ? std::nullopt : to_number(state[1]);
         const IbLane* lane = rate ? ib_lane_of_wire_rate(*rate) : nullptr;
         if (line.state.find("FDR10") != std::string_view::npos) {
             lane = ib_lane_named("FDR10");
         }
-        if (!width || *width < 1 || *width > 12 || lane == nullptr) {
+        if (width < 1 || width > 12 || lane == nullptr) {
             source.refuse(
                 line.line,
                 fmt::format("{}: a width such as 4X and a lane rate of InfiniBand (2.5 to 212.5 Gbps) are expected",
                             quoted(line.state)));
         }
-        set_rate(report, *width, *lane);
+        set_rate(report, width, *lane);
         report.remark = line.remark;
         if (line.state.find("Active") == std::string_view::npos && report.remark.empty()) {
             report.remark =

@@ -17,6 +17,16 @@ using Names = std::vector<std::string>;
 
 bool near_enough(PathType type) { return type <= PathType::p2c; }  // GPUDirect RDMA without the host bridge
 
+/// "GPU0 and GPU2 (x8)", or "all GPUs (x8)"; by_value: value -> GPUs that have it.
+std::string gpus_by_value(const Machine& machine, const std::map<std::string, Names>& by_value) {
+    Names parts;
+    for (const auto& [value, names] : by_value) {
+        const bool all = names.size() == machine.gpus.size() && names.size() > 1;
+        parts.push_back((all ? "all GPUs" : listed(names)) + " (" + value + ")");
+    }
+    return listed(parts);
+}
+
 std::uint32_t neighbours(const Machine& machine, std::size_t gpu) {
     std::uint32_t count = 0;
     for (std::size_t peer = 0; peer < machine.gpus.size(); ++peer) {
@@ -179,7 +189,7 @@ void check_near_nics(Machine& machine) {
 }
 
 void check_pcie(Machine& machine) {
-    Names slow, narrow;
+    std::map<std::string, Names> slow, narrow;
     for (const Gpu& gpu : machine.gpus) {
         if (gpu.pci < 0) {
             continue;
@@ -187,17 +197,17 @@ void check_pcie(Machine& machine) {
         const PciDevice& device = machine.pci[static_cast<std::size_t>(gpu.pci)];
         const double able = card_gigatransfers_per_s(gpu.sm);
         if (device.gigatransfers_per_s > 0 && device.gigatransfers_per_s < able) {
-            slow.push_back(fmt::format("{} ({} of {} GT/s)", gpu_name(gpu), device.gigatransfers_per_s, able));
+            slow[fmt::format("{} of {} GT/s", device.gigatransfers_per_s, able)].push_back(gpu_name(gpu));
         }
         if (device.width > 0 && device.width < 16) {
-            narrow.push_back(fmt::format("{} (x{})", gpu_name(gpu), device.width));
+            narrow[fmt::format("x{}", device.width)].push_back(gpu_name(gpu));
         }
     }
     if (!slow.empty()) {
-        machine.note(NoteKind::suspicious, 0, "PCIe link slower than the card can do: " + listed(slow));
+        machine.note(NoteKind::suspicious, 0, "PCIe link slower than the card can do: " + gpus_by_value(machine, slow));
     }
     if (!narrow.empty()) {
-        machine.note(NoteKind::suspicious, 0, "PCIe link narrower than x16: " + listed(narrow));
+        machine.note(NoteKind::suspicious, 0, "PCIe link narrower than x16: " + gpus_by_value(machine, narrow));
     }
     Names upward;
     std::uint32_t line = 0;
@@ -279,7 +289,8 @@ void check_numa(Machine& machine) {
         }
     }
     if (!missing.empty()) {
-        machine.note(NoteKind::fact, 0, "no NUMA node told for " + listed(missing));
+        const bool all = missing.size() == machine.gpus.size();
+        machine.note(NoteKind::fact, 0, "no NUMA node told for " + (all ? "any GPU" : listed(missing)));
     }
     if (!contradicting.empty()) {
         machine.note(
@@ -296,6 +307,10 @@ void complete(Machine& machine, bool told_nvlinks) {
         machine.kind = kind_of(machine);
         check_link_counts(machine);
         machine.looks_like = likeness(machine);
+    }
+    if (!told_nvlinks && !machine.gpus.empty() && machine.gpus.front().model.find("SXM") != std::string::npos) {
+        machine.looks_like = fmt::format("{}: its boards have {} NVLinks a GPU, the file does not tell them",
+                                         machine.gpus.front().model, usual_nvlinks(machine.gpus.front().sm));
     }
     check_near_nics(machine);
     check_pcie(machine);

@@ -1,5 +1,6 @@
 #include "topologies/importers/ns3_topology.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -229,6 +230,8 @@ private:
 };
 
 }  // namespace
+
+FabricDescription read_ns3_topology(const SourceText& source) { return Reader(source).read(); }
 
 std::optional<double> ns3_bytes_per_s(std::string_view text, bool& has_unit) {
     const auto parts = number_and_unit(text);

@@ -14,6 +14,8 @@
 namespace fabricast::importers {
 namespace {
 
+constexpr std::uint32_t kMostBareHeaders = 1000;  ///< lines like a header but without rows; then it is noise
+
 struct Row {
     std::uint32_t line = 0;
     std::vector<Path> cells;
@@ -60,12 +62,15 @@ std::optional<std::pair<std::size_t, std::string>> row_start(std::string_view li
     std::optional<std::pair<std::size_t, std::string>> best;
     for (const std::string& name : header.names) {
         const std::size_t at = line.find(name);
-        const bool starts_word =
-            at != std::string_view::npos &&
-            (at == 0 || !(is_letter(line[at - 1]) || is_digit(line[at - 1]) || line[at - 1] == '_'));
-        const std::size_t end = at + name.size();
-        const bool ends_word = starts_word && end < line.size() && is_blank(line[end]);
-        if (ends_word && (!best || at < best->first)) {
+        if (at == std::string_view::npos) {
+            continue;
+        }
+        const char before = at == 0 ? ' ' : line[at - 1];
+        const bool starts_word = !is_letter(before) && !is_digit(before) && before != '_';
+        std::size_t end = at + name.size();
+        const bool apart = end < line.size() && is_blank(line[end]);
+        const bool glued = end < line.size() && is_letter(line[end]) && topo_cell(line, end).has_value();  // GPU1SYS
+        if (starts_word && (apart || glued) && (!best || at < best->first)) {
             best = {at, name};
         }
     }
@@ -237,7 +242,7 @@ void Reader::place_numa(Machine& machine, const Matrix& matrix) {
     }
     if (!without.empty()) {
         machine.note(matrix.header.cpu_affinity ? NoteKind::suspicious : NoteKind::fact, matrix.line,
-                     "no CPU affinity for " + listed(without));
+                     "no CPU affinity for " + (without.size() == machine.gpus.size() ? "any GPU" : listed(without)));
     }
     for (std::size_t nic = 0; nic < machine.nics.size(); ++nic) {  // a NIC is where its nearest GPU is
         PathType best = PathType::sys;
@@ -309,7 +314,7 @@ Machine Reader::read() {
     std::optional<Matrix> found;
     std::optional<PeerStatus> peer_status;
     std::size_t copies = 0;
-    std::uint32_t bare_header = 0;
+    std::uint32_t bare_header = 0, bare_headers = 0;
     for (std::size_t index = 0; index < source_.line_count(); ++index) {
         if (!is_topo_header(source_.line(index))) {
             continue;
@@ -319,6 +324,9 @@ Machine Reader::read() {
             Matrix matrix = read_matrix(index);
             if (matrix.rows.empty()) {
                 bare_header = bare_header == 0 ? line : bare_header;
+                if (++bare_headers == kMostBareHeaders) {
+                    break;
+                }
                 continue;
             }
             ++copies;

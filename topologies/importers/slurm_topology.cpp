@@ -99,18 +99,19 @@ private:
                 source_.refuse(entry.line, "switches and blocks in one file: a topology is a tree or blocks");
             }
             blocks_ = is_block;
-            for (const std::string& name :
-                 expand_node_list(is_block ? *block_name : *switch_name, source_.name(), entry.line)) {
-                if (!switch_at_.emplace(name, fabric_.nodes.size()).second) {
-                    source_.refuse(entry.line,
-                                   fmt::format("{} {} is defined twice", is_block ? "block" : "switch", quoted(name)));
-                }
-                FabricNode node;
-                node.name = name;
-                node.kind = NodeKind::network_switch;
-                node.line = entry.line;
-                fabric_.nodes.push_back(node);
+            const std::string& name = is_block ? *block_name : *switch_name;
+            if (name.empty() || name.find_first_of("[],") != std::string::npos) {
+                source_.refuse(entry.line, fmt::format("{}: one name is expected", quoted(name)));
             }
+            if (!switch_at_.emplace(name, fabric_.nodes.size()).second) {
+                source_.refuse(entry.line,
+                               fmt::format("{} {} is defined twice", is_block ? "block" : "switch", quoted(name)));
+            }
+            FabricNode node;
+            node.name = name;
+            node.kind = NodeKind::network_switch;
+            node.line = entry.line;
+            fabric_.nodes.push_back(node);
         } else if (const auto sizes = value(entry, "blocksizes")) {
             for (const std::string& size : expand_node_list(*sizes, source_.name(), entry.line)) {
                 const auto number = to_unsigned(size);
@@ -134,8 +135,7 @@ private:
         if (!nodes && !switches) {
             source_.refuse(entry.line, fmt::format("{} has neither Nodes= nor Switches=", quoted(*name)));
         }
-        const std::uint32_t parent =
-            static_cast<std::uint32_t>(switch_at_.at(expand_node_list(*name, source_.name(), entry.line).front()));
+        const auto parent = static_cast<std::uint32_t>(switch_at_.at(*name));
         for (const std::string& node :
              nodes ? expand_node_list(*nodes, source_.name(), entry.line) : std::vector<std::string>()) {
             const auto [at, is_new] = host_at_.emplace(node, fabric_.nodes.size());

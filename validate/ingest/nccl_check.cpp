@@ -114,13 +114,17 @@ std::string separate_processes(const NcclRun& run, const NcclTrace& trace) {
     times.erase(0);
     const bool all_repeated =
         times.size() > 1 && std::all_of(times.begin(), times.end(), [](const auto& size) { return size.second > 1; });
-    const int copies = std::max({trace.starts, trace.headers, trace.repeated_ranks + 1});
+    const int listed = std::max(1, static_cast<int>(run.devices.size()));
+    const int copies = std::max({trace.starts, trace.headers, trace.repeated_ranks / listed + 1});
     const bool one_rank = run.ranks == 1;
     if (copies > 1 && (all_repeated || one_rank || trace.footers > 1)) {
         return fmt::format(
             "{} separate runs printed over one another, each with its own ranks: nccl-tests was built "
             "without MPI=1",
             copies);
+    }
+    if (trace.footers > 1) {
+        return fmt::format("{} footers: several tables were printed over one another", trace.footers);
     }
     if (all_repeated) {
         return "every size is there more than once: several tables printed over one another, or -N cycles";

@@ -25,7 +25,7 @@ struct NcclTrace {
     int repeated_ranks = 0;  ///< device lines with a rank that was there already
     int header_halves = 0;   ///< "time" columns in the header; 0: no header
     bool cpu_time = false;   ///< column "cputime"
-    bool redop_column = false;
+    bool redop_column = false, root_column = false;
     bool concluded = false;
     bool elided = false;  ///< a line of dots among the rows
     bool split = false;   ///< cut off a table with several types, operations or roots

@@ -64,6 +64,28 @@ std::string_view without_hash(std::string_view line) {
     return line;
 }
 
+std::string_view table_part(std::string_view line) {
+    const std::string_view whole = without_hash(line);
+    const auto is_table = [](std::string_view text) { return kind_of(text) != NcclLineKind::noise; };
+    if (whole.empty() || is_table(whole)) {
+        return whole;
+    }
+    const std::size_t hash = line.find("# ");
+    if (hash != std::string_view::npos && is_table(without_hash(trimmed(line.substr(hash))))) {
+        return without_hash(trimmed(line.substr(hash)));
+    }
+    const std::vector<std::string_view> parts = words(line);
+    const std::string_view label = parts.size() > 1 && parts[1] == "|" ? parts[1] : parts.front();
+    if (label.back() == ':' || label.back() == '|' || label.back() == '>') {
+        const std::size_t end = static_cast<std::size_t>(label.data() - line.data()) + label.size();
+        const std::string_view rest = without_hash(trimmed(line.substr(end)));
+        if (!rest.empty() && is_table(rest)) {
+            return rest;
+        }
+    }
+    return whole;
+}
+
 NcclLineKind kind_of(std::string_view line) {
     using Kind = NcclLineKind;
     if (line.empty()) {
@@ -173,7 +195,7 @@ std::optional<NcclDevice> parse_device(std::string_view line) {
                       std::string(trimmed(line.substr(close + 1)))};
 }
 
-std::optional<NcclRow> parse_row(const std::vector<std::string>& row_words, int line) {
+std::optional<NcclRow> parse_row(const std::vector<std::string>& row_words, int line, std::optional<bool> root_column) {
     std::size_t end = row_words.size();
     while (end > 3 && is_date_or_time(row_words[end - 1])) {
         --end;
@@ -192,16 +214,14 @@ std::optional<NcclRow> parse_row(const std::vector<std::string>& row_words, int 
     if (at < end && is_one_of(row_words[at], kOps)) {
         row.redop = row_words[at++];
     }
-    // One half is 4 values, or 8 with per-iteration columns; an odd one before them is the root.
-    const std::size_t values = end - at;
-    if (values % 4 == 1) {
-        const std::optional<std::int64_t> root = whole_number(row_words[at++]);
+    // One half is 4 values, or 8 with per-iteration columns. Whether a root stands before them the header says; without
+    // one, -1 is a root and so is what is left over.
+    if (root_column.value_or(at < end && (row_words[at] == "-1" || (end - at) % 4 == 1))) {
+        const std::optional<std::int64_t> root = at < end ? whole_number(row_words[at++]) : std::nullopt;
         if (!root || *root < -1 || *root > 10'000'000) {
             return std::nullopt;
         }
         row.root = static_cast<int>(*root);
-    } else if (values % 4 != 0) {
-        return std::nullopt;
     }
     const std::size_t value_count = end - at;
     if (value_count != 4 && value_count != 8 && value_count != 16) {

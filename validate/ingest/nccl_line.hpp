@@ -34,6 +34,9 @@ enum class NcclLineKind {
 
 /// Without a leading '#'.
 std::string_view without_hash(std::string_view line);
+/// The part of a cleaned line that nccl-tests printed: without '#', and without a label of a launcher that clean_line
+/// does not know ("node7: # nThread ...", "worker-3 |  8 2 float ...").
+std::string_view table_part(std::string_view line);
 /// `line` is cleaned and has no '#'.
 NcclLineKind kind_of(std::string_view line);
 
@@ -46,8 +49,8 @@ struct NcclRow {
     std::string datatype, redop;
     std::optional<int> root;
 };
-/// Nothing when words are missing or are not numbers where numbers belong.
-std::optional<NcclRow> parse_row(const std::vector<std::string>& row_words, int line);
+/// Nothing when words are missing or are not numbers where numbers belong. root_column: whether the header has a root.
+std::optional<NcclRow> parse_row(const std::vector<std::string>& row_words, int line, std::optional<bool> root_column);
 
 /// "all_reduce" from "all_reduce_perf" or "all_reduce_perf_mpi" anywhere in a line; empty when none or several are named.
 std::string collective_in_command(std::string_view line);

@@ -15,6 +15,13 @@ namespace {
 /// The order in which the parts of a run are printed. A part that comes again, or too early, begins the next run.
 enum class Stage { none, version, banner, parameters, devices, header, rows, footer };
 
+/// A run while it is read.
+struct Draft {
+    NcclRun run;
+    NcclTrace trace;
+    Stage stage = Stage::none;
+};
+
 /// Reads line by line; each kind of line has its function.
 class Reader {
 public:
@@ -24,14 +31,9 @@ public:
     std::vector<NcclRun> finish();
 
 private:
-    struct Draft {
-        NcclRun run;
-        NcclTrace trace;
-        Stage stage = Stage::none;
-    };
-
     /// The run that a line of this stage belongs to; begins one where the order of the parts asks for it.
     Draft& at_stage(Stage stage, int line, std::string_view name = "");
+    bool begins_another(const Draft& draft, Stage stage, std::string_view name) const;
     bool may_be_another_process(const Draft& draft, std::string_view name) const;
     void open(int line);
     void close();
@@ -88,20 +90,23 @@ bool Reader::may_be_another_process(const Draft& draft, std::string_view name) c
                        [&](const NcclDevice& device) { return device.rank < held; });
 }
 
-Reader::Draft& Reader::at_stage(Stage stage, int line, std::string_view name) {
+bool Reader::begins_another(const Draft& draft, Stage stage, std::string_view name) const {
+    if (draft.stage < stage) {  // parts printed late by a run that failed still belong to it, starts do not
+        return !draft.trace.failures.empty() && stage < Stage::devices;
+    }
+    switch (stage) {
+        case Stage::devices:
+        case Stage::header: return draft.stage > Stage::header;
+        default: return !may_be_another_process(draft, name);
+    }
+}
+
+Draft& Reader::at_stage(Stage stage, int line, std::string_view name) {
     if (stage != Stage::rows) {
         end_row();
     }
-    if (!draft_) {
+    if (!draft_ || begins_another(*draft_, stage, name)) {
         open(line);
-    } else if (draft_->stage >= stage) {
-        const bool repeats_in_order = stage == Stage::devices && draft_->stage <= Stage::header;
-        const bool again = stage == Stage::header ? draft_->stage == Stage::header : repeats_in_order;
-        if (!again && !(stage < Stage::devices && may_be_another_process(*draft_, name))) {
-            open(line);
-        }
-    } else if (!draft_->trace.failures.empty() && stage < Stage::devices) {
-        open(line);  // parts printed late by a run that failed still belong to it
     }
     draft_->stage = std::max(draft_->stage, stage);
     return *draft_;
@@ -119,7 +124,7 @@ void Reader::take(std::string_view raw, int line) {
         return;
     }
     if (!text.empty()) {
-        table_line(without_hash(text), line);
+        table_line(table_part(text), line);
     }
 }
 
@@ -216,6 +221,7 @@ void Reader::header(std::string_view text, int line) {
     draft.trace.header_halves = count("time") + count("cputime");
     draft.trace.cpu_time = count("cputime") > 0;
     draft.trace.redop_column = count("redop") > 0;
+    draft.trace.root_column = count("root") > 0;
 }
 
 void Reader::footer(NcclLineKind kind, std::string_view text) {
@@ -259,15 +265,14 @@ void Reader::begin_row(std::string_view text, int line) {
 }
 
 void Reader::end_row() {
-    if (row_.empty()) {
+    if (row_.empty() || !draft_) {
         return;
     }
-    const std::optional<NcclRow> row = parse_row(row_, row_line_);
+    const NcclTrace& trace = draft_->trace;
+    const std::optional<NcclRow> row =
+        parse_row(row_, row_line_, trace.headers > 0 ? std::optional(trace.root_column) : std::nullopt);
     row_.clear();
-    if (!draft_) {
-        return;
-    }
-    const bool half_missing = row && !row->point.in_place && draft_->trace.header_halves == 2;
+    const bool half_missing = row && !row->point.in_place && trace.header_halves == 2;
     if (!row || half_missing) {
         draft_->trace.torn_lines.push_back(row_line_);
     } else {

@@ -160,11 +160,19 @@ void find_ranks_said(NcclRun& run) {
     }
 }
 
-void find_ranks_by_ratio(NcclRun& run) {
+void find_ranks_by_ratio(NcclRun& run, const NcclTrace& trace) {
     const std::optional<Interval> ratio = ratio_of(run);
     const int named = ranks_in_file_name(run.file);
     const std::optional<double> factor = busbw_factor(run.collective, 4);
-    if (run.ranks > 0 || !factor) {
+    if (!factor) {
+        return;
+    }
+    if (run.ranks > 0) {  // dots in the place of the last devices
+        const RankRange told = ratio && *factor != 1.0 && trace.elided ? ranks_in(*ratio, run.collective) : RankRange{};
+        if (told.from == told.to && told.from > run.ranks) {
+            run.ranks = told.from;
+            run.ranks_from = NcclOrigin::ratio;
+        }
         return;
     }
     RankRange range = {2, kMostRanks};
@@ -211,7 +219,7 @@ void find_nodes(NcclRun& run) {
 void recover_identity(NcclRun& run, const NcclTrace& trace) {
     find_ranks_said(run);
     find_collective(run, trace);
-    find_ranks_by_ratio(run);
+    find_ranks_by_ratio(run, trace);
     find_nodes(run);
 }
 

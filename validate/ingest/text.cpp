@@ -43,6 +43,12 @@ std::size_t mpirun_tag(std::string_view text, std::size_t at) {
     return 0;
 }
 
+/// "[0]" with two blanks behind it, as PMIx writes before each piece of a row: its length, or 0.
+std::size_t rank_mark(std::string_view text, std::size_t at) {
+    const std::size_t number = digits(text, at + 1);
+    return number > 0 && text.substr(at + 1 + number, 3) == "]  " ? number + 2 : 0;
+}
+
 /// "run(), common.cu:967, ": function, file and line of a debugging build.
 std::size_t source_mark(std::string_view text) {
     const std::size_t call = text.find("(), ");
@@ -200,6 +206,9 @@ std::string clean_line(std::string_view line) {
         } else if (const std::size_t tag = line[at] == '[' ? mpirun_tag(line, at) : 0; tag > 0) {
             plain += ' ';
             at += tag;
+        } else if (const std::size_t rank = line[at] == '[' ? rank_mark(line, at) : 0; rank > 0 && at > 0) {
+            plain += ' ';
+            at += rank;
         } else {
             plain += line[at++];
         }

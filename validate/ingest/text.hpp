@@ -5,7 +5,7 @@
 //
 // clean_line removes what is not the program's own output: colour codes, a carriage return, and before the line
 //   0:  3:                    srun -l            [1,12]<stdout>:        mpirun --tag-output (also inside a line)
-//   [0]                       PMIx               run(), common.cu:967,  a debugging build
+//   [0]                       PMIx (also inside)  run(), common.cu:967,  a debugging build
 //   [pod/launcher/worker]     kubectl logs       (worker, rank=0, pid=17), 2024-05-06T12:00:00Z
 #pragma once
 

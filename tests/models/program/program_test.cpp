@@ -88,8 +88,8 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
         {"transfer 0 moves a negative number of bytes", [](Program& p) { p.transfers[0].bytes = -1; }},
         {"duration 0 is negative", [](Program& p) { p.durations[0] = -1; }},
         // the tree
-        {"template both: 0 streams, 1..8 allowed", [](Program& p) { p.templates[0].streams = 0; }},
-        {"template both: 9 streams, 1..8 allowed", [](Program& p) { p.templates[0].streams = 9; }},
+        {"template both: 0 streams, 1..32 allowed", [](Program& p) { p.templates[0].streams = 0; }},
+        {"template both: 33 streams, 1..32 allowed", [](Program& p) { p.templates[0].streams = 33; }},
         {"template both: node 1 names no operation", [](Program& p) { p.templates[0].nodes[1].operation = 99; }},
         {"template both operation 1 occurs twice in the tree", [](Program& p) { p.templates[0].nodes[1].operation = 1; }},
         {"template both: node 0 does not nest", [](Program& p) { p.templates[0].nodes[0].end = 9; }},

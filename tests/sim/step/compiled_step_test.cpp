@@ -42,6 +42,27 @@ TEST(CompiledStep, DrawnJobsRunToAPeriodAndAccountForEveryPicosecond) {
     }
 }
 
+TEST(CompiledStep, WatchingChangesNothing) {
+    const test::Machine machine(2);
+    for (std::uint64_t n = 0; n < kDraws / 10; ++n) {
+        const Job job = test::draw_job(n);
+        SCOPED_TRACE(fmt::format("draw {}: {}", n, job.name()));
+        const CompiledStep step = machine.compile(job.model, job.plan, job.software, 6);
+        const auto run = [&](bool watched) {
+            engine::EngineOptions options;
+            options.record_timeline = watched;
+            return engine::Engine(step.program, machine.cluster().links().capacity, options).run();
+        };
+        const engine::EngineResult plain = run(false), watched = run(true);
+        EXPECT_TRUE(plain.timeline.empty());
+        EXPECT_FALSE(watched.timeline.empty());
+        EXPECT_EQ(plain.fingerprint, watched.fingerprint);
+        EXPECT_EQ(plain.period, watched.period);
+        EXPECT_EQ(plain.events, watched.events);
+        EXPECT_TRUE(plain.accounts == watched.accounts);
+    }
+}
+
 double seconds_of(const std::vector<Kernel>& kernels, const ComputeModel& compute) {
     return std::accumulate(kernels.begin(), kernels.end(), 0.0,
                            [&](double sum, const Kernel& k) { return sum + compute.time(k).total_s; });

@@ -48,7 +48,7 @@ TEST(NcclLayout, PlainTable) {
 
 TEST(NcclLayout, Prefixes) {
     for (const std::string prefix : {"0: ", "  3: ", "[1,0]<stdout>:", "[0] ", "run(), common.cu:12, ", "    ", "\t",
-                                     "[pod/a/b] ", "2024-01-01T00:00:00Z "}) {
+                                     "[pod/a/b] ", "2024-01-01T00:00:00Z ", "node7: ", "worker-3  | "}) {
         SCOPED_TRACE(prefix);
         expect_whole(only(each_line(MadeUpLog{}, prefix)));
     }
@@ -72,7 +72,8 @@ TEST(NcclLayout, TagsInsideTheRow) {
 
 TEST(NcclLayout, RowsInPieces) {
     const std::string info = "host-01:11:12 [3] NCCL INFO Launch mode Parallel";
-    for (const std::string between : {std::string("\n"), "\n[0] ", "\n" + info + "\n", info + "\n"}) {
+    for (const std::string& between :
+         std::vector<std::string>{"\n", "\n[0] ", "[0]  ", "\n" + info + "\n", info + "\n"}) {
         SCOPED_TRACE(between);
         std::string text;
         for (const std::string& line : MadeUpLog{}.lines()) {
@@ -134,7 +135,7 @@ TEST(NcclLayout, TimestampsAndIterationColumnsAndExponents) {
     EXPECT_EQ(run.verdict, NcclVerdict::usable) << run.reason;
     EXPECT_DOUBLE_EQ(run.points.at(0).in_place->time_us.value, 1.8e7);
     EXPECT_EQ(run.ranks, 8);
-    EXPECT_EQ(run.ranks_from, NcclOrigin::file_name);
+    EXPECT_EQ(run.ranks_from, NcclOrigin::ratio);
 }
 
 TEST(NcclLayout, WrappedHeader) {
@@ -173,6 +174,21 @@ TEST(NcclLayout, ElidedRowsAreToldAndAreNotTruncation) {
     EXPECT_EQ(run.verdict, NcclVerdict::usable) << run.reason;
     EXPECT_EQ(run.points.size(), 5u);
     EXPECT_EQ(run.notes.size(), 1u);
+}
+
+TEST(NcclLayout, DeviceListThatEndsInDots) {
+    MadeUpLog log;
+    log.ranks = 16;
+    std::vector<std::string> lines = log.lines();
+    const auto device =
+        std::find_if(lines.begin(), lines.end(), [](const auto& line) { return contains(line, "Rank  4"); });
+    *device = "# ...";
+    lines.erase(device + 1, device + 12);
+    const NcclRun run = only(joined(lines));
+    EXPECT_EQ(run.verdict, NcclVerdict::usable) << run.reason;
+    EXPECT_EQ(run.ranks, 16);
+    EXPECT_EQ(run.ranks_from, NcclOrigin::ratio);
+    EXPECT_FALSE(run.nodes.has_value());
 }
 
 TEST(NcclLayout, SeveralRunsInOneFile) {

@@ -157,11 +157,35 @@ TEST(NcclRefusal, BuiltWithoutMpi) {
               "4 separate runs printed over one another, each with its own ranks: nccl-tests was built without MPI=1");
     EXPECT_EQ(refusal(interleaved(8, 2)),
               "2 separate runs printed over one another, each with its own ranks: nccl-tests was built without MPI=1");
+    const std::string banners =
+        "# nccl-tests version 2.17.6 nccl-headers=22807 nccl-library=22807\n"
+        "# Collective test starting: all_reduce_perf\n";
+    EXPECT_TRUE(contains(refusal(banners + banners + banners + interleaved(8, 3)), "3 separate runs"));
     MadeUpLog one;
     one.ranks = 1;
     EXPECT_EQ(refusal(one.text()), "one rank: nothing was communicated");
     one.devices = false;
     EXPECT_EQ(refusal(one.text()), "one rank: nothing was communicated");
+}
+
+/// The second process starts when the first has printed rows.
+TEST(NcclRefusal, SecondProcessStartsLate) {
+    const std::vector<std::string> lines = MadeUpLog{}.lines();
+    const auto rows =
+        std::find_if(lines.begin(), lines.end(), [](const auto& line) { return contains(line, "float"); });
+    for (int early = 1; early < 6; ++early) {
+        std::vector<std::string> text(lines.begin(), rows + early);
+        text.insert(text.end(), lines.begin(), rows);
+        for (auto row = rows; row != lines.end(); ++row) {
+            text.push_back(*row);
+            if (row - rows + early < lines.end() - rows) {
+                text.push_back(*(row + early));
+            }
+        }
+        for (const NcclRun& run : parse_nccl_log(joined(text), "log.txt")) {
+            EXPECT_NE(run.verdict, NcclVerdict::usable) << early;
+        }
+    }
 }
 
 TEST(NcclRefusal, RanksThatCannotBeTold) {
@@ -218,7 +242,7 @@ TEST(NcclRefusal, DamagedLogs) {
     for (const std::string file :
          {"16xh100-sxm_pairwise-good_alltoall-sendrecv.txt", "8xh100-sxm_allreduce_half_smc.txt"}) {
         const std::string text = read_text_file(sample("nccl_tests/" + file));
-        for (std::size_t at = 0; at < text.size(); at += 13) {
+        for (std::size_t at = 0; at < text.size(); at += 29) {
             for (const char c : {'9', '#', ' ', '\n', 'x', '-', ':', '['}) {
                 std::string damaged = text;
                 damaged[at] = c;

@@ -45,7 +45,7 @@ struct MadeUpLog {
             out.push_back(
                 fmt::format("# nThread 1 nGpus 1 minBytes {} maxBytes {} step: 2(factor) warmup iters: 5 iters: "
                             "20 agg iters: 1 validation: 1 graph: 0",
-                            first, first << (rows - 1)));
+                            first, first << std::max(0, rows - 1)));
             out.emplace_back("#");
         }
         if (devices) {

@@ -1,0 +1,123 @@
+// Step boundaries: when the step repeats, and what a run amounts to.
+#include <algorithm>
+
+#include "sim/engine/engine.hpp"
+#include "sim/engine/mixing.hpp"
+
+namespace fabricast::engine {
+
+void Engine::end_step(std::uint32_t rank) {
+    RankState& r = ranks_[rank];
+    const std::uint32_t step = r.step++;
+    if (boundaries_.size() <= step) {
+        boundaries_.emplace_back();
+        boundaries_.back().time.resize(ranks_.size());
+        boundaries_.back().host_lead.resize(ranks_.size());
+        boundaries_.back().in_flight.resize(ranks_.size());
+        boundaries_.back().accounts.resize(ranks_.size());
+    }
+    StepBoundary& boundary = boundaries_[step];
+    ledger_.charge(rank, now_);
+    boundary.time[rank] = now_;
+    // A side stream's wait across the boundary: the culprit is not yet known, this step keeps what it cost so far.
+    ledger_.settle_waiting(rank, Account::straggler, INT64_MAX);
+    const Ledger::Buckets& buckets = ledger_.buckets(rank);
+    std::copy_n(buckets.begin(), kAccountCount, boundary.accounts[rank].begin());
+    boundary.host_lead[rank] = r.host_clock - now_;
+    boundary.in_flight[rank] = in_flight(rank);
+    if (++boundary.passed == ranks_.size()) {
+        steps_done_ = step + 1;
+        if (step >= 2) boundaries_[step - 2].accounts = {};
+        if (recording_) {
+            boundary.last_record = stream_of(rank, 0).record;
+            hold_record(boundary.last_record);
+            if (step >= 1) drop_record(boundaries_[step - 1].last_record);
+        }
+    }
+}
+
+// Hash of the operations in flight and the time each has been; 0 when there are none. A stream that starts one at this
+// very instant but has not been looked at yet counts.
+std::uint64_t Engine::in_flight(std::uint32_t rank) const {
+    const RankState& r = ranks_[rank];
+    std::uint64_t hash = 0;
+    for (std::uint8_t stream = 0; stream < r.streams; ++stream) {
+        const Stream& s = stream_of(rank, stream);
+        const Instruction& in = r.code->instructions[s.counter];
+        const bool starts = (r.wake & bit(stream)) != 0 && s.state == StreamState::blocked && waits_met(r, s, in);
+        if (s.state != StreamState::active && !starts) continue;
+        const Picoseconds since = starts ? 0 : now_ - s.started;
+        hash += mix(mix((static_cast<std::uint64_t>(stream) << 32 | in.operation) + 0x9e3779b97f4a7c15ull) ^
+                    static_cast<std::uint64_t>(since));
+    }
+    return hash;
+}
+
+// True when the CPU delays the next step as it did this one: it leads by the same time, or its lead grew and already
+// cost nothing.
+bool Engine::host_repeats(std::uint32_t rank, const StepBoundary* before, const StepBoundary& after) const {
+    constexpr auto kHost = static_cast<std::size_t>(Account::host_bound);
+    const Picoseconds lead = before ? before->host_lead[rank] : 0;
+    const Picoseconds lost = after.accounts[rank][kHost] - (before ? before->accounts[rank][kHost] : 0);
+    return after.host_lead[rank] == lead || (after.host_lead[rank] < lead && lost == 0);
+}
+
+// True when the step repeats and the run may stop.
+bool Engine::settled() {
+    if (steps_done_ == steps_checked_ || periodic_) return false;
+    steps_checked_ = steps_done_;
+    const std::uint32_t last = steps_done_ - 1;
+    const StepBoundary& boundary = boundaries_[last];
+    const StepBoundary* before = last > 0 ? &boundaries_[last - 1] : nullptr;  // none: the idle start
+    const Picoseconds period = boundary.time.front() - (before ? before->time.front() : 0);
+    periodic_ = true;
+    for (std::uint32_t rank = 0; rank < ranks_.size() && periodic_; ++rank) {
+        periodic_ = boundary.time[rank] - (before ? before->time[rank] : 0) == period &&
+                    boundary.in_flight[rank] == (before ? before->in_flight[rank] : 0) &&
+                    host_repeats(rank, before, boundary);
+    }
+    return periodic_ && options_.stop_when_periodic;
+}
+
+EngineResult Engine::result() {
+    EngineResult out;
+    out.outcome = outcome_;
+    out.message = message_;
+    out.end = now_;
+    out.events = events_;
+    out.solves = network_.solves();
+    out.activities_touched = network_.activities_touched();
+    out.steps = steps_done_;
+    out.periodic = periodic_;
+    out.accounts.resize(ranks_.size());
+    if (steps_done_ > 0) {
+        const StepBoundary& last = boundaries_[steps_done_ - 1];
+        const StepBoundary* before = steps_done_ > 1 ? &boundaries_[steps_done_ - 2] : nullptr;
+        out.window_begin = before ? before->time.front() : 0;
+        out.window_end = last.time.front();
+        out.period = out.window_end - out.window_begin;
+        for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            for (std::size_t a = 0; a < kAccountCount; ++a) {
+                out.accounts[rank][a] = last.accounts[rank][a] - (before ? before->accounts[rank][a] : 0);
+            }
+        }
+    } else {
+        for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+            ledger_.charge(rank, now_);
+            const Ledger::Buckets& buckets = ledger_.buckets(rank);
+            std::copy_n(buckets.begin(), kAccountCount, out.accounts[rank].begin());
+            out.accounts[rank][static_cast<std::size_t>(Account::straggler)] += buckets[Ledger::kWaitingMembers];
+        }
+        out.window_end = now_;
+    }
+    const std::size_t counted = steps_done_ > 0 ? std::min<std::size_t>(steps_done_, step_fingerprint_.size()) : step_fingerprint_.size();
+    for (std::size_t step = 0; step < counted; ++step) out.fingerprint += step_fingerprint_[step];
+    collect_path(out);
+    if (options_.record_timeline) {
+        out.timeline.reserve(records_.size());
+        for (const Trace& trace : records_) out.timeline.push_back(trace.record);
+    }
+    return out;
+}
+
+}  // namespace fabricast::engine
