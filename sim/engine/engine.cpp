@@ -166,15 +166,16 @@ void Engine::run_rank(std::uint32_t rank) {
     }
 }
 
-bool Engine::waits_met(const RankState& r, const Stream& s, const Instruction& in) const {
+// The first wait of the instruction that does not hold yet.
+Engine::UnmetWait Engine::unmet_wait(const RankState& r, const Stream& s, const Instruction& in) const {
     const Wait* wait = r.code->waits.data() + in.waits;
     for (int n = 0; n < in.wait_count; ++n, ++wait) {
         if (wait->skip_first >= 0 && s.loop[static_cast<std::size_t>(wait->skip_first)] == 0) continue;
         std::int64_t needed = wait->base;
         for (std::size_t level = 0; level < kMaxDepth; ++level) needed += wait->stride[level] * s.loop[level];
-        if (streams_[r.first_stream + wait->stream].completed < needed) return false;
+        if (streams_[r.first_stream + wait->stream].completed < needed) return {wait->stream, needed};
     }
-    return true;
+    return {};
 }
 
 // Walks a stream until an operation is in flight, waits, or the code ends.
@@ -195,19 +196,21 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
         }
         if (in.kind == Instruction::Kind::halt) {
             s.state = StreamState::halted;
-            r.blocked = r.blocked & ~bit(stream);
             return;
         }
-        if (in.wait_count != 0 && !waits_met(r, s, in)) {
-            s.state = StreamState::blocked;
-            r.blocked |= bit(stream);
-            return;
+        if (in.wait_count != 0) {
+            const UnmetWait wait = unmet_wait(r, s, in);
+            if (wait.needed > 0) {
+                s.state = StreamState::blocked;
+                s.needed = wait.needed;
+                streams_[r.first_stream + wait.stream].waiters |= bit(stream);
+                return;
+            }
         }
-        r.blocked = r.blocked & ~bit(stream);
         s.state = StreamState::active;
         s.started = now_;
         r.active |= bit(stream);
-        if (recording_) begin_record(rank, stream, in);
+        if (recording_ && (options_.record_timeline || in.kind != Instruction::Kind::collective)) begin_record(rank, stream, in);
         switch (in.kind) {
             case Instruction::Kind::compute: start_compute(rank, in); return;
             case Instruction::Kind::collective: arrive(rank, stream, in); return;
@@ -232,7 +235,7 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
     }
 }
 
-// The operation at the head of a stream is over: count it, let the streams that may wait for it look again.
+// The operation at the head of a stream is over: count it, let the streams that waited for it look again.
 void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     RankState& r = ranks_[rank];
     Stream& s = streams_[r.first_stream + stream];
@@ -242,7 +245,7 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     step_fingerprint_[r.step] += mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
                                      static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
     if (recording_) {
-        records_[s.record].record.finished = now_;
+        records_[s.record].finished = now_;
         trigger_ = s.record;
     }
     if (in.host_sync) r.host_clock = std::max(r.host_clock, now_);
@@ -250,7 +253,13 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     ++s.counter;
     s.state = StreamState::ready;
     r.active = r.active & ~bit(stream);
-    r.wake |= bit(stream) | r.blocked;
+    r.wake |= bit(stream);
+    for (std::uint32_t waiters = s.waiters; waiters != 0; waiters &= waiters - 1) {
+        const auto waiter = static_cast<std::uint8_t>(std::countr_zero(waiters));
+        if (s.completed < streams_[r.first_stream + waiter].needed) continue;
+        s.waiters &= ~bit(waiter);
+        r.wake |= bit(waiter);
+    }
 }
 
 void Engine::start_transfer(std::uint32_t rank, std::uint8_t stream, const Instruction& in) {

@@ -80,6 +80,8 @@ private:
         std::array<std::uint32_t, kMaxDepth> loop = {};
         Picoseconds started = 0;
         std::uint32_t pending = 0;              ///< p2p batch: messages still to finish
+        std::uint32_t waiters = 0;              ///< streams of the rank blocked until this one has completed more, bit mask
+        std::int64_t needed = 0;                ///< blocked: completions of the other stream it waits for
         StreamState state = StreamState::ready;
     };
     struct RankState {
@@ -87,7 +89,6 @@ private:
         std::uint32_t first_stream = 0;
         std::uint8_t streams = 0;
         std::uint32_t wake = 0;                 ///< streams to try, bit mask
-        std::uint32_t blocked = 0;
         std::uint32_t active = 0;               ///< operations in flight, bit mask of streams
         // compute in flight
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
@@ -149,10 +150,16 @@ private:
     void dispatch(const Event& event);
     void run_rank(std::uint32_t rank);
     void advance(std::uint32_t rank, std::uint8_t stream);
-    bool waits_met(const RankState& r, const Stream& s, const Instruction& in) const;
+    struct UnmetWait {
+        std::uint8_t stream = 0;
+        std::int64_t needed = 0;                ///< 0: all waits are met
+    };
+    UnmetWait unmet_wait(const RankState& r, const Stream& s, const Instruction& in) const;
     void complete(std::uint32_t rank, std::uint8_t stream);
 
     void begin_record(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    std::uint32_t new_record();
+    void share_record(const GroupState& state);
     void set_cause(std::uint32_t record, std::uint32_t cause);
     void hold_record(std::uint32_t record);
     void drop_record(std::uint32_t record);
@@ -239,11 +246,16 @@ private:
     std::uint64_t events_ = 0;
     std::uint32_t trigger_ = program::kNone;    ///< record whose end is being processed
     bool recording_ = false;                    ///< causes are followed at all
-    struct Trace {                              ///< one cache line
-        Record record;
+    struct Trace {                              ///< a record while the run goes on: two to a cache line
+        std::uint32_t cause = program::kNone;
         std::uint32_t holders = 0;              ///< streams, causes and channels that name it
+        std::uint32_t rank = 0;
+        std::uint32_t operation = 0;            ///< operation << 5 | stream
+        Picoseconds started = 0, finished = 0;
     };
+    Record record_of(std::uint32_t trace) const;
     std::vector<Trace> records_;
+    std::vector<Picoseconds> issued_;           ///< by record, with record_timeline
     std::vector<std::uint32_t> free_records_;   ///< nobody names them (never with record_timeline)
     Outcome outcome_ = Outcome::done;
     std::string message_;

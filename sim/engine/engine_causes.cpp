@@ -11,14 +11,24 @@ void Engine::hold_record(std::uint32_t record) {
 void Engine::drop_record(std::uint32_t record) {
     while (record != program::kNone && --records_[record].holders == 0 && !options_.record_timeline) {
         free_records_.push_back(record);
-        record = records_[record].record.cause;
+        record = records_[record].cause;
     }
 }
 
 void Engine::set_cause(std::uint32_t record, std::uint32_t cause) {
     hold_record(cause);
-    drop_record(records_[record].record.cause);
-    records_[record].record.cause = cause;
+    drop_record(records_[record].cause);
+    records_[record].cause = cause;
+}
+
+std::uint32_t Engine::new_record() {
+    if (free_records_.empty()) {
+        records_.emplace_back();
+        return static_cast<std::uint32_t>(records_.size() - 1);
+    }
+    const std::uint32_t record = free_records_.back();
+    free_records_.pop_back();
+    return record;
 }
 
 // The stream now names the new record; the one before lives on if it caused something.
@@ -26,25 +36,41 @@ void Engine::begin_record(std::uint32_t rank, std::uint8_t stream, const Instruc
     hold_record(trigger_);
     Stream& s = stream_of(rank, stream);
     drop_record(s.record);
-    if (free_records_.empty()) {
-        s.record = static_cast<std::uint32_t>(records_.size());
-        records_.emplace_back();
-    } else {
-        s.record = free_records_.back();
-        free_records_.pop_back();
+    s.record = new_record();
+    records_[s.record] = {trigger_, 1, rank, in.operation << 5 | stream, now_, now_};
+    if (options_.record_timeline) issued_.push_back(now_);
+}
+
+// All members of a collective move data for the same time from the same cause: they share one record.
+void Engine::share_record(const GroupState& state) {
+    const Arrival& last = state.arrivals.back();
+    const std::uint32_t record = new_record();
+    const Instruction& in = ranks_[last.rank].code->instructions[stream_of(last.rank, last.stream).counter];
+    hold_record(state.cause);
+    records_[record] = {state.cause, static_cast<std::uint32_t>(state.arrivals.size()), last.rank, in.operation << 5 | last.stream, now_, now_};
+    for (const Arrival& arrival : state.arrivals) {
+        Stream& s = stream_of(arrival.rank, arrival.stream);
+        drop_record(s.record);
+        s.record = record;
     }
-    records_[s.record] = {{rank, trigger_, in.label, in.operation, stream, now_, now_, now_}, 1};
+}
+
+Record Engine::record_of(std::uint32_t trace) const {
+    const Trace& t = records_[trace];
+    const std::uint32_t operation = t.operation >> 5;
+    const std::uint32_t label = program_.templates[program_.ranks[t.rank].tmpl].operations[operation].label;
+    return {t.rank, t.cause, label, operation, static_cast<std::uint8_t>(t.operation & 31u), issued_.empty() ? t.started : issued_[trace], t.started, t.finished};
 }
 
 void Engine::collect_path(EngineResult& out) const {
     if (!recording_ || steps_done_ == 0) return;
     const std::uint32_t last = boundaries_[steps_done_ - 1].last_record;
-    out.path_end = records_[last].record.finished;
+    out.path_end = records_[last].finished;
     out.path_begin = out.path_end - out.period;
-    for (std::uint32_t at = last; at != program::kNone; at = records_[at].record.cause) {
-        out.path.push_back(records_[at].record);
+    for (std::uint32_t at = last; at != program::kNone; at = records_[at].cause) {
+        out.path.push_back(record_of(at));
         out.path.back().cause = static_cast<std::uint32_t>(out.path.size());
-        if (records_[at].record.started <= out.path_begin) break;
+        if (records_[at].started <= out.path_begin) break;
     }
     out.path.back().cause = program::kNone;
 }

@@ -68,12 +68,13 @@ void Engine::start_moving(std::uint32_t g) {
             --ranks_[arrival.rank].kernels_waiting;
             communication_on(arrival.rank, arrival.stream, state.plan->uses_network, state.plan->uses_nvlink, +1);
         }
-        if (recording_) {
+        if (options_.record_timeline) {
             const std::uint32_t record = stream_of(arrival.rank, arrival.stream).record;
-            records_[record].record.started = now_;
+            records_[record].started = now_;
             set_cause(record, state.cause);
         }
     }
+    if (recording_ && !options_.record_timeline) share_record(state);
     queue_.push({now_ + state.plan->latency, EventClass::latency_end, g});
 }
 
@@ -279,8 +280,8 @@ void Engine::finish_message(std::uint32_t c) {
         if (--stream_of(half.rank, half.stream).pending != 0) continue;
         if (recording_) {  // the message that ends last tells what the batch waited for
             const std::uint32_t record = stream_of(half.rank, half.stream).record;
-            records_[record].record.started = moving_since;
-            if (records_[record].record.issued != moving_since) set_cause(record, cause);  // the other side came later
+            records_[record].started = moving_since;
+            if (stream_of(half.rank, half.stream).started != moving_since) set_cause(record, cause);  // the other side came later
         }
         complete(half.rank, half.stream);
         run_rank(half.rank);

@@ -44,7 +44,7 @@ std::uint64_t Engine::in_flight(std::uint32_t rank) const {
     for (std::uint8_t stream = 0; stream < r.streams; ++stream) {
         const Stream& s = stream_of(rank, stream);
         const Instruction& in = r.code->instructions[s.counter];
-        const bool starts = (r.wake & bit(stream)) != 0 && s.state == StreamState::blocked && waits_met(r, s, in);
+        const bool starts = (r.wake & bit(stream)) != 0 && s.state == StreamState::blocked && unmet_wait(r, s, in).needed == 0;
         if (s.state != StreamState::active && !starts) continue;
         const Picoseconds since = starts ? 0 : now_ - s.started;
         hash += mix(mix((static_cast<std::uint64_t>(stream) << 32 | in.operation) + 0x9e3779b97f4a7c15ull) ^
@@ -115,7 +115,7 @@ EngineResult Engine::result() {
     collect_path(out);
     if (options_.record_timeline) {
         out.timeline.reserve(records_.size());
-        for (const Trace& trace : records_) out.timeline.push_back(trace.record);
+        for (std::uint32_t trace = 0; trace < records_.size(); ++trace) out.timeline.push_back(record_of(trace));
     }
     return out;
 }

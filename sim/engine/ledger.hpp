@@ -49,7 +49,7 @@ public:
         charge(rank, now);
         Rank& r = ranks_[rank];
         const auto a = static_cast<std::size_t>(account);
-        r.moving[a] = static_cast<std::uint16_t>(r.moving[a] + change);
+        r.moving[a] = static_cast<std::uint8_t>(r.moving[a] + change);
         if (r.moving[a] == 0) r.moving_mask &= ~(1u << a);
         else r.moving_mask |= 1u << a;
         choose(r);
@@ -81,19 +81,19 @@ private:
     struct Rank {
         Picoseconds since = 0;
         Picoseconds waited = 0;
-        std::size_t state = static_cast<std::size_t>(Account::idle);
+        std::uint32_t state = static_cast<std::uint32_t>(Account::idle);
         std::uint32_t moving_mask = 0;
         std::uint16_t members = 0, messages = 0;
         bool computing = false;
-        std::array<std::uint16_t, kAccountCount> moving = {};
+        std::array<std::uint8_t, kAccountCount> moving = {};  ///< operations of each kind, fewer than the streams of a rank
         Buckets bucket = {};
     };
     static void choose(Rank& r) {
         if (r.computing) r.state = kComputing;
-        else if (r.moving_mask != 0) r.state = static_cast<std::size_t>(std::countr_zero(r.moving_mask));
+        else if (r.moving_mask != 0) r.state = static_cast<std::uint32_t>(std::countr_zero(r.moving_mask));
         else if (r.members != 0) r.state = kWaitingMembers;
-        else if (r.messages != 0) r.state = static_cast<std::size_t>(Account::bubble);
-        else r.state = static_cast<std::size_t>(Account::idle);
+        else if (r.messages != 0) r.state = static_cast<std::uint32_t>(Account::bubble);
+        else r.state = static_cast<std::uint32_t>(Account::idle);
     }
     std::vector<Rank> ranks_;
 };
