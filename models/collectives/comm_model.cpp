@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/collectives/exchange.hpp"
 #include "models/collectives/execution.hpp"
 #include "models/collectives/latency.hpp"
 #include "models/collectives/tuner.hpp"
@@ -26,6 +27,12 @@ bool allowed(const std::vector<T>& list, T value) {
 }
 
 bool simple_only(Algorithm a) { return a != Algorithm::tree && a != Algorithm::ring; }
+
+bool collnet_works(const CommFacts& facts, const CommSettings& settings, const CommGroup& group) {
+    return facts.sharp && settings.collnet && group.nodes > 1;
+}
+
+constexpr Bytes kBarrierBytes = 4;  // the frameworks' barrier is an all-reduce of one word
 
 ChannelLimits limits_of(const CommSettings& settings) {
     return {std::min(settings.min_channels.value_or(1), kMaxChannels), std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
@@ -64,18 +71,26 @@ TunerInput tuner_input(const CommFacts& facts, const CommSettings& settings, con
     in.nodes = group.nodes;
     in.one_rank_a_node = group.most_on_node == 1;
     in.ll128 = group.search.nvlink_intra;
+    in.collnet = collnet_works(facts, settings, group);
+    in.nvswitch = group.search.nvlink_intra && facts.nvswitch && group.most_on_node > 1;
+    in.most_on_node = group.most_on_node;
     in.channels = executed_channels(group.search, facts.generation, group.nodes, limits_of(settings));
     in.search = group.search;
     return in;
 }
 
-Wiring wiring_of(Algorithm a, Collective kind) {
+Wiring wiring_of(Algorithm a, Collective kind, bool network) {
     switch (a) {
         case Algorithm::ring: return Wiring::ring;
         case Algorithm::tree: return Wiring::tree;
         case Algorithm::pat: return Wiring::pat;
         case Algorithm::nvls_tree: return Wiring::nvls_tree;
+        case Algorithm::collnet_direct: return Wiring::collnet_direct;
+        case Algorithm::collnet_chain: return Wiring::collnet_chain;
         default: break;
+    }
+    if (network) {
+        return Wiring::nvls_collnet;
     }
     return kind == Collective::all_gather ? Wiring::nvls_gather : kind == Collective::reduce_scatter ? Wiring::nvls_scatter : Wiring::nvls;
 }
@@ -87,7 +102,7 @@ Bytes work_bytes(Algorithm a, Protocol p, Collective kind, Bytes size, std::uint
         if (kind == Collective::all_reduce) {
             return wire_bytes(scaled_up(size, 2 * (n - 1), n), p);
         }
-        if (kind != Collective::broadcast) {
+        if (kind != Collective::broadcast && kind != Collective::reduce) {
             return wire_bytes(scaled_up(size, n - 1, n), p);
         }
     }
@@ -114,8 +129,10 @@ double channel_cap(const TunerInput& in, Algorithm a, Protocol p, Collective kin
         cap = in.search.nvls.channels * nvls_tree_channel_gb_per_s(in) * n / (2 * (n - 1));
     } else if (a == Algorithm::pat) {
         cap = entry.bandwidth_gb_per_s * (n - 1) / n;
-    } else if (kind != Collective::all_reduce) {
-        cap = entry.bandwidth_gb_per_s;  // NVLS gather or scatter: NCCL's own estimate, not measured
+    } else if (kind != Collective::all_reduce || in.collnet) {
+        // NVLS gather or scatter, CollNet: NCCL's own estimate. NVLS with SHARP, 64 H100: 195.3 predicted, 195.3 GB/s
+        // measured (all-reduce of 8 GiB, public log).
+        cap = entry.bandwidth_gb_per_s;
     }
     return cap * kGb;
 }
@@ -126,6 +143,8 @@ const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
         case Algorithm::ring: return group.ring;
         case Algorithm::tree: return group.tree;
         case Algorithm::pat: return kOne;
+        case Algorithm::collnet_direct:
+        case Algorithm::collnet_chain: return group.collnet;
         default: return group.nvls;
     }
 }
@@ -135,11 +154,31 @@ std::string names(const std::vector<std::string>& list) { return list.empty() ? 
 }  // namespace
 
 std::string_view collective_name(Collective kind) {
-    constexpr std::string_view kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
+    constexpr std::string_view kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                                           "all_to_all", "send_recv",  "gather",         "scatter",   "barrier"};
     return kNames[static_cast<int>(kind)];
 }
+std::optional<Collective> find_collective(std::string_view name) {
+    for (int k = 0; k < static_cast<int>(Collective::count); ++k) {
+        if (collective_name(static_cast<Collective>(k)) == name) {
+            return static_cast<Collective>(k);
+        }
+    }
+    return std::nullopt;
+}
+double bus_bandwidth_factor(Collective kind, std::uint32_t ranks) {
+    const double n = ranks;
+    switch (kind) {
+        case Collective::all_reduce: return 2 * (n - 1) / n;
+        case Collective::broadcast:
+        case Collective::reduce:
+        case Collective::send_recv: return 1;
+        case Collective::barrier: return 0;
+        default: return (n - 1) / n;
+    }
+}
 std::string_view algorithm_name(Algorithm a) {
-    constexpr std::string_view kNames[] = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+    constexpr std::string_view kNames[] = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT", "P2P"};
     return kNames[static_cast<int>(a)];
 }
 std::string_view protocol_name(Protocol p) {
@@ -163,13 +202,13 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
         throw std::invalid_argument("nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
     }
     bool any = false;
-    for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
+    for (int a = 0; a < static_cast<int>(Algorithm::p2p); ++a) {
         for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
             const auto algorithm = static_cast<Algorithm>(a);
             const auto protocol = static_cast<Protocol>(p);
             const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
             const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
-            any = any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) && !collnet &&
+            any = any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) && (!collnet || (facts_.sharp && settings_.collnet)) &&
                           (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled));
         }
     }
@@ -216,6 +255,9 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
         if (group.search.nvls.channels > 0) {
             group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
         }
+        if (collnet_works(facts_, settings_, group)) {
+            group.collnet = classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
+        }
     }
     group.shape_hash = hash;
     return group;
@@ -228,8 +270,14 @@ TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
 CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
     assert(size >= 0 && "a size is not negative");
     CollectivePlan plan;
+    if (kind == Collective::barrier) {
+        return group.ranks < 2 ? plan : this->plan(group, Collective::all_reduce, kBarrierBytes);
+    }
     if (group.ranks < 2 || size == 0) {
         return plan;
+    }
+    if (is_exchange(kind)) {
+        return exchange(group, traffic_of(kind, group.ranks, size)).plan;
     }
     const TunerInput in = tuner_input(facts_, settings_, group);
     const TunerTable table = tune(in, kind);
@@ -292,7 +340,10 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
 
 std::vector<LinkUse> CommModel::demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
                                        std::uint32_t demand_index) const {
-    const Wiring wiring = wiring_of(plan.algorithm, kind);
+    if (is_exchange(kind)) {
+        return exchange(group, traffic_of(kind, group.ranks, group.ranks)).demands[demand_index];
+    }
+    const Wiring wiring = wiring_of(plan.algorithm, kind, group.nodes > 1);
     return ChannelWiring(*cluster_, group.order, wiring, nvls_efficiency_percent(facts_.generation))
         .demand(classes_of(group, plan.algorithm), demand_index);
 }

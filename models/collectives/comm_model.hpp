@@ -27,11 +27,22 @@
 
 namespace fabricast {
 
-enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, count };
-enum class Algorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, count };
+enum class Collective : std::uint8_t {
+    all_reduce, all_gather, reduce_scatter, broadcast, reduce,
+    all_to_all, send_recv, gather, scatter,  ///< point-to-point engine: exchange.hpp
+    barrier,                                 ///< an all-reduce of one word
+    count
+};
+/// p2p is what the point-to-point collectives run; it is never chosen among the others.
+enum class Algorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat, p2p, count };
 enum class Protocol : std::uint8_t { ll, ll128, simple, count };
 
 std::string_view collective_name(Collective kind);  ///< "all_reduce"
+std::optional<Collective> find_collective(std::string_view name);
+/// Made of sends and receives, not of rings or trees.
+constexpr bool is_exchange(Collective kind) { return kind >= Collective::all_to_all && kind <= Collective::scatter; }
+/// nccl-tests: bus bandwidth = size / time x this. 0 for a barrier.
+double bus_bandwidth_factor(Collective kind, std::uint32_t ranks);
 std::string_view algorithm_name(Algorithm a);       ///< "Ring"
 std::string_view protocol_name(Protocol p);         ///< "LL128"
 
@@ -41,6 +52,7 @@ struct CommFacts {
     bool nvswitch = true;
     bool nvls = false;
     bool amd_cpu = false;
+    bool sharp = false;  ///< switches reduce (InfiniBand SHARP); used with CommSettings::collnet
     double nvlink_nccl_bytes_per_s = 0;  ///< NCCL's figure for one GPU and direction (370.8e9 on H100)
     double pcie_nccl_bytes_per_s = 48e9;
     double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
@@ -53,6 +65,8 @@ struct CommSettings {
     std::vector<Protocol> protocols;     ///< NCCL_PROTO
     std::optional<int> min_channels, max_channels;
     bool nvls_enabled = true;
+    bool collnet = false;                ///< NCCL_COLLNET_ENABLE: reduce in switches that can
+    bool pxn = true;                     ///< NCCL_PXN_DISABLE=0: reach another rail through the GPU on it
 };
 
 /// Members of a communicator and everything about them the choice depends on.
@@ -65,7 +79,7 @@ struct CommGroup {
     GroupOrder order;                 ///< members by node
     std::uint32_t fewest_on_node = 0, most_on_node = 0;
     SearchResult search;              ///< channels NCCL's topology search finds; empty for one rank
-    ChannelClasses ring, tree, nvls;  ///< empty where the algorithm cannot run
+    ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
 };
 
 /// One class of channels of a collective. All of them must finish.
@@ -85,6 +99,12 @@ struct CollectivePlan {
     std::vector<PlannedActivity> activities;  ///< empty when one rank or zero bytes
     bool uses_nvlink = false, uses_network = false;
     double tuner_s = 0;               ///< NCCL's own estimate
+};
+
+struct PairTraffic;                   ///< exchange.hpp
+struct PlannedExchange {
+    CollectivePlan plan;
+    std::vector<std::vector<LinkUse>> demands;  ///< by PlannedActivity::demand
 };
 
 /// What the tuner thinks, for tables and tests.
@@ -107,14 +127,19 @@ public:
 
     TunerTable tuner(const CommGroup& group, Collective kind) const;
 
-    /// size as nccl-tests counts it: all-reduce and broadcast the buffer, all-gather the gathered buffer,
-    /// reduce-scatter the input buffer. size >= 0. One rank or zero bytes cost nothing. Throws
+    /// size as nccl-tests counts it: all-reduce, broadcast, reduce the buffer, all-gather the gathered buffer,
+    /// reduce-scatter the input buffer, all-to-all what a rank sends in all (to itself too), send-recv the message,
+    /// gather and scatter all at the root (the first member); a barrier has no size. size >= 0. One rank or zero
+    /// bytes cost nothing. Throws
     /// std::invalid_argument where the settings leave nothing that NCCL offers to this group.
     CollectivePlan plan(const CommGroup& group, Collective kind, Bytes size) const;
 
     /// Links of one planned activity of this group; equal `demand` numbers of equal shapes correspond.
     std::vector<LinkUse> demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
                                 std::uint32_t demand_index) const;
+
+    /// Any traffic between the members at once (exchange.cpp): all_to_all_v, a neighbour's load.
+    PlannedExchange exchange(const CommGroup& group, const PairTraffic& traffic) const;
 
     /// A point-to-point message (message.cpp): latency, links (coefficient one each, two for small ones inside a
     /// node) and class.

@@ -63,7 +63,7 @@ double hop_latency_s(const LatencyInput& in) {
         return in.entry.latency_us * 1e-6;
     }
     const double steps = static_cast<double>(tuner.ranks) - 1;
-    if (in.kind == Collective::broadcast) {
+    if (in.kind == Collective::broadcast || in.kind == Collective::reduce) {
         const HopLatency inside = ring_latency(in);
         const double crossings = static_cast<double>(tuner.nodes) - 1;
         const double outside = hop_latency_us(in.algorithm, in.protocol, true, true);
@@ -81,7 +81,7 @@ double fill_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
     const double bytes = static_cast<double>(in.size);
     const double rate = in.entry.bandwidth_gb_per_s * 1e9;
-    if (in.algorithm == Algorithm::ring && in.kind == Collective::broadcast) {
+    if (in.algorithm == Algorithm::ring && (in.kind == Collective::broadcast || in.kind == Collective::reduce)) {
         const double in_flight = std::min(bytes, in.channels * chunk_bytes(in.protocol));
         return (static_cast<double>(tuner.ranks) - 2) * in_flight / rate;
     }
@@ -92,7 +92,7 @@ double fill_s(const LatencyInput& in) {
     if (in.algorithm == Algorithm::tree) {
         return bytes / rate * (1 / smooth_tree_correction(in.protocol, in.size) - 1);
     }
-    if (in.algorithm == Algorithm::nvls) {
+    if (in.algorithm == Algorithm::nvls && tuner.nodes == 1) {
         const double streams = static_cast<double>(in.channels) * tuner.search.nvls.channels;
         const double loop = std::min(bytes, streams * nvls_chunk_bytes(bytes, streams));
         const double loops = bytes / loop;

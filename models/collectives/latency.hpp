@@ -4,10 +4,10 @@
 // Hops: the tuner's latency (with its plateau factor), except
 //   ring, one NVLink node   base + hops x hop with base and hop fitted per generation: NCCL's table is one for all
 //                           generations and meets the measured tables to 24 % (median), the fit to 3-6 %
-//   broadcast               every rank is passed; the tuner counts one hop
+//   broadcast, reduce       every rank is passed; the tuner counts one hop
 // Fill:
 //   ring, one NVLink node   the last of n steps only stores locally: (S / n) / (channels x channel rate)
-//   broadcast               n - 2 further ranks each pass one chunk of every channel on
+//   broadcast, reduce       n - 2 further ranks each pass one chunk of every channel on
 //   tree all-reduce         NCCL's size correction c of tree bandwidth is this effect: S / bw (1 / c - 1)
 //   NVLS, one node          loops of heads x channels x chunk; a loop of wire time t takes sqrt(t^2 + r^2), r = 8 us
 //                           the round trip through the switch (two hops of 4 us), and one loop more fills the stages

@@ -12,7 +12,7 @@ namespace fabricast {
 
 namespace {
 
-constexpr int kAlgorithms = static_cast<int>(Algorithm::count);
+constexpr int kAlgorithms = static_cast<int>(Algorithm::p2p);  // those it chooses among
 constexpr int kProtocols = static_cast<int>(Protocol::count);
 
 // Rows in the order of Algorithm; columns LL, LL128, Simple; microseconds.
@@ -52,6 +52,8 @@ constexpr double kTreeCorrection[kProtocols][23] = {
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}};
 
+constexpr std::uint32_t kMostCollnetRanks = 8;  // on one node
+
 const Caps& caps(const TunerInput& in) { return in.version == NcclVersion::v2_30 ? kCaps30 : kCaps28; }
 int row(const TunerInput& in) { return static_cast<int>(in.generation); }
 int column(const TunerInput& in) { return in.nodes >= 3 ? 2 : static_cast<int>(in.nodes) - 1; }
@@ -77,12 +79,15 @@ bool exists(const TunerInput& in, Collective kind, Algorithm a, Protocol p) {
         case Algorithm::ring: return true;
         case Algorithm::tree: return kind == Collective::all_reduce;
         case Algorithm::nvls:
-            return simple && in.nodes == 1 && in.search.nvls.channels >= 2 &&
+            return simple && (in.nodes == 1 || (in.collnet && kind == Collective::all_reduce)) && in.search.nvls.channels >= 2 &&
                    (kind == Collective::all_reduce || (gather_or_scatter && in.ranks <= 32));
         case Algorithm::nvls_tree:
             return simple && in.nodes > 1 && in.search.nvls.channels >= 2 && kind == Collective::all_reduce;
         case Algorithm::pat: return simple && in.nodes > 1 && in.one_rank_a_node && gather_or_scatter;
-        default: return false;  // CollNet: needs the SHARP plugin
+        case Algorithm::collnet_direct:
+            return simple && in.collnet && in.nvswitch && in.most_on_node <= kMostCollnetRanks && kind == Collective::all_reduce;
+        case Algorithm::collnet_chain: return simple && in.collnet && in.most_on_node <= kMostCollnetRanks && kind == Collective::all_reduce;
+        default: return false;
     }
 }
 
@@ -91,7 +96,8 @@ double bus_bandwidth(const TunerInput& in, Collective kind, Algorithm a, Protoco
     const bool nvls = a == Algorithm::nvls || a == Algorithm::nvls_tree;
     const SearchGraph& graph = nvls ? in.search.nvls : a == Algorithm::ring ? in.search.ring : in.search.tree;
     const double channels = graph.channels;
-    double speed = in.nodes <= 2 ? graph.intra_gb_per_s : graph.inter_gb_per_s;
+    const bool collnet = a == Algorithm::collnet_direct || a == Algorithm::collnet_chain;
+    double speed = in.nodes <= 2 || collnet ? graph.intra_gb_per_s : graph.inter_gb_per_s;
     if (nvls) {
         const double local = in.ranks / in.nodes;
         double inside = graph.intra_gb_per_s * nvls_efficiency_percent(in.generation) / 100 * (channels - 1) / channels;
@@ -120,6 +126,10 @@ double bus_bandwidth(const TunerInput& in, Collective kind, Algorithm a, Protoco
         }
     } else if (a == Algorithm::pat) {
         total *= .75;
+    } else if (a == Algorithm::collnet_direct) {
+        double factor = in.ranks / in.nodes / channels;
+        factor -= (factor - 1) / 2;
+        total = total / factor * (in.generation >= GpuGeneration::hopper ? .85 : 1);
     }
     return total;
 }
@@ -134,7 +144,7 @@ double latency_us(const TunerInput& in, Collective kind, Algorithm a, Protocol p
     switch (a) {
         case Algorithm::ring: {
             const int steps = ring_steps(in.ranks, kind);
-            if (kind == Collective::broadcast) {
+            if (kind == Collective::broadcast || kind == Collective::reduce) {
                 const double hop = network ? inter : intra;
                 if (in.search.same_channels) {
                     return base + hop;
@@ -150,6 +160,8 @@ double latency_us(const TunerInput& in, Collective kind, Algorithm a, Protocol p
         case Algorithm::nvls: return intra + (network ? inter : 0);
         case Algorithm::nvls_tree: return intra + 2 * depth * inter;
         case Algorithm::pat: return base + depth * inter / 3.5 + 2.8 * in.ranks;
+        case Algorithm::collnet_direct: return 2 * (std::min(1.0, local) * intra + .4 * local) + inter;
+        case Algorithm::collnet_chain: return 2 * local * intra + inter;
         default: return 0;
     }
 }
@@ -204,7 +216,7 @@ TunerTable tune(const TunerInput& in, Collective kind) {
             }
             double bandwidth = bus_bandwidth(in, kind, algorithm, protocol);
             const bool stays = kind != Collective::all_reduce && algorithm != Algorithm::ring;
-            if (algorithm == Algorithm::tree) {
+            if (algorithm == Algorithm::tree || algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain) {
                 bandwidth *= .5;
             } else if (!stays) {
                 bandwidth *= static_cast<double>(in.ranks) / ring_steps(in.ranks, kind);

@@ -8,8 +8,8 @@
 // ranks for Ring, logarithmic in nodes for Tree, NVLSTree, PAT. All-reduce on Tree is corrected by a table over
 // size; Ring/Simple all-reduce over several nodes has its latency multiplied once messages are large (plateau).
 //
-// It chooses; it is not the clock (it knows no congestion, no other collectives). CollNet needs a SHARP plugin
-// and is never available here. Several collectives fused into one group are not modelled.
+// It chooses; it is not the clock (it knows no congestion, no other collectives). CollNet, and NVLS over several
+// nodes, need switches that reduce (SHARP) and NCCL_COLLNET_ENABLE. Several collectives fused into one group are not modelled.
 // Source: NCCL 2.28.9 and 2.30.7 src/graph/tuning.cc, src/enqueue.cc. Tables are data of tuner.cpp.
 #pragma once
 
@@ -32,6 +32,9 @@ struct TunerInput {
     std::uint32_t ranks = 8, nodes = 1;
     bool one_rank_a_node = false;   ///< every node has exactly one rank
     bool ll128 = true;              ///< NVLink-only inside, one GPU capability
+    bool collnet = false;           ///< switches reduce, the plugin is there and enabled, several nodes
+    bool nvswitch = true;           ///< several ranks a node behind an NVSwitch
+    std::uint32_t most_on_node = 8;
     int channels = 24;              ///< executed channels (the plateau depends on them)
     SearchResult search;
 };

@@ -145,6 +145,8 @@ std::uint32_t ChannelWiring::units_per_channel() const {
         case Wiring::ring: return 1;
         case Wiring::tree: return 2;  // two trees, half a channel each
         case Wiring::pat: return order_->ranks() - 1;
+        case Wiring::collnet_direct:
+        case Wiring::collnet_chain: return 2;
         default: return 2 * nvls_percent_;
     }
 }
@@ -161,6 +163,25 @@ void ChannelWiring::append_loads(std::uint32_t pattern, std::vector<LinkLoad>& o
             append_double_tree(pattern, nvls_percent_, out);
             break;
         case Wiring::pat: append_pat(out); break;
+        case Wiring::nvls_collnet:
+            append_nvls(pattern, out);
+            append_collnet(pattern, 2 * nvls_percent_, out);
+            break;
+        case Wiring::collnet_direct:
+            for (std::uint32_t i = 0; i < order_->nodes(); ++i) {
+                const auto gpus = order_->node(i);
+                const GpuId head = gpus[pattern % gpus.size()];
+                for (const GpuId gpu : gpus) {
+                    hop(gpu, head, 2, out);
+                    hop(head, gpu, 2, out);
+                }
+            }
+            append_collnet(pattern, 2, out);
+            break;
+        case Wiring::collnet_chain:
+            append_chains(pattern, out);
+            append_collnet(pattern, 2, out);
+            break;
         default: append_nvls(pattern, out); break;
     }
 }
@@ -243,6 +264,24 @@ void ChannelWiring::append_nvls(std::uint32_t pattern, std::vector<LinkLoad>& ou
         if (multicast) {
             out.push_back({cluster_->nvlink_up(head), kWhole});
         }
+    }
+}
+
+// Links of all routes between the heads and the first of them, each once: the switches add up what goes up.
+void ChannelWiring::append_collnet(std::uint32_t pattern, std::uint32_t units, std::vector<LinkLoad>& out) const {
+    const auto head = [&](std::uint32_t node) {
+        const auto gpus = order_->node(node);
+        return gpus[pattern % gpus.size()];
+    };
+    std::vector<LinkId> links;
+    for (std::uint32_t i = 1; i < order_->nodes(); ++i) {
+        cluster_->route(head(i), head(0), links);
+        cluster_->route(head(0), head(i), links);
+    }
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    for (const LinkId link : links) {
+        out.push_back({link, units});
     }
 }
 

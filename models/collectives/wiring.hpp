@@ -10,6 +10,9 @@
 //          a node, else v ^ b. Tree 2: mirrored (even node count) or shifted by one (odd).
 //   nvls   pattern r: rank r is the head of a slice: the switch reduces the slice towards it, it multicasts the
 //          result, and between nodes the heads of one rail form the two trees.
+//   collnet  pattern r: rank r of each node is the head of a slice; the others reduce to it (direct: at once, chain: one
+//          after the other, nvls_collnet: in the NVSwitch); the switches reduce what the heads send up and multicast
+//          the sum down, so a head sends and receives its slice once and a trunk carries it once each way.
 //   pat    one rank a node, binomial trees: n/2 of n - 1 chunks go to distance 1, n/4 to distance 2, ...
 // A load says how many units of a channel cross a link; units_per_channel units are one channel's bytes.
 //
@@ -25,7 +28,7 @@
 
 namespace fabricast {
 
-enum class Wiring : std::uint8_t { ring, tree, nvls, nvls_gather, nvls_scatter, nvls_tree, pat };
+enum class Wiring : std::uint8_t { ring, tree, nvls, nvls_gather, nvls_scatter, nvls_tree, nvls_collnet, collnet_direct, collnet_chain, pat };
 
 /// Members of a group sorted by node, nodes in order of their first member, in a node by local index.
 struct GroupOrder {
@@ -79,6 +82,7 @@ private:
     void append_double_tree(std::uint32_t pattern, std::uint32_t half, std::vector<LinkLoad>& out) const;
     void append_chains(std::uint32_t pattern, std::vector<LinkLoad>& out) const;
     void append_nvls(std::uint32_t pattern, std::vector<LinkLoad>& out) const;
+    void append_collnet(std::uint32_t pattern, std::uint32_t units, std::vector<LinkLoad>& out) const;
     void append_pat(std::vector<LinkLoad>& out) const;
 
     const Cluster* cluster_;

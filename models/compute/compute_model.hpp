@@ -17,9 +17,9 @@ struct KernelTime {
 };
 
 struct ComputeOptions {
-    std::string attention = "fa2";   ///< key of GpuSpec::attention
-    bool sustained = true;           ///< long run at the power cap rather than a burst
-    double power_fraction = 1;       ///< board power limit / nominal; GEMM rate scales with its square root
+    std::string attention = "fa2";  ///< key of GpuSpec::attention
+    bool sustained = true;          ///< long run at the power cap rather than a burst
+    double power_fraction = 1;      ///< board power limit / nominal; GEMM rate scales with its square root
 };
 
 class ComputeModel {

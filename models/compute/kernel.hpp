@@ -20,7 +20,7 @@ struct Kernel {
     // gemm: C[m,n] (+)= A[m,k] B[k,n], `batch` independent products
     std::int64_t m = 0, n = 0, k = 0, batch = 1;
     Precision precision = Precision::bf16;
-    bool accumulate_fp32 = false;             ///< C is fp32, read and written (weight gradients)
+    bool accumulate_fp32 = false;  ///< C is fp32, read and written (weight gradients)
     // attention: batch sequences, heads query heads, kv_heads, sq x sk scores, head_dim d
     std::int64_t heads = 0, kv_heads = 0, sq = 0, sk = 0, head_dim = 0;
     bool causal = true;

@@ -18,60 +18,60 @@ enum class GpuGeneration : std::uint8_t { volta, ampere, hopper, blackwell };
 
 /// Constants of the reference GEMM model (models/compute/gemm.hpp), fitted per GPU.
 struct GemmConstants {
-    double t0_s, c_pro_s;       ///< kernel floor; prologue + epilogue of one tile wave
-    double emax, fall;          ///< efficiency ceiling and tile-intensity fall-off
-    double bandwidth, hot;      ///< fraction of HBM, gain when operands sit in L2
-    double p;                   ///< exponent of the smooth maximum of compute and memory time
-    double cap;                 ///< clock / power ceiling as a fraction of peak (burst)
-    double wave;                ///< wave weight q
-    double split_cost;          ///< m2
-    double sustained;           ///< burst time is divided by this in a long training run
+    double t0_s, c_pro_s;   ///< kernel floor; prologue + epilogue of one tile wave
+    double emax, fall;      ///< efficiency ceiling and tile-intensity fall-off
+    double bandwidth, hot;  ///< fraction of HBM, gain when operands sit in L2
+    double p;               ///< exponent of the smooth maximum of compute and memory time
+    double cap;             ///< clock / power ceiling as a fraction of peak (burst)
+    double wave;            ///< wave weight q
+    double split_cost;      ///< m2
+    double sustained;       ///< burst time is divided by this in a long training run
 };
 
 /// Constants of one attention implementation on one GPU (models/compute/attention.hpp).
 struct AttentionConstants {
     double t0_s, e128, e64, s0, bandwidth;
-    double backward_rate;       ///< backward FLOP rate / forward FLOP rate
+    double backward_rate;  ///< backward FLOP rate / forward FLOP rate
 };
 
-struct MemoryConstants {        ///< fraction of HBM peak reached by memory-bound kernels
+struct MemoryConstants {  ///< fraction of HBM peak reached by memory-bound kernels
     double fused, compiled, eager, copy;
-    double floor_s;             ///< shortest kernel
+    double floor_s;  ///< shortest kernel
 };
 
 struct GpuSpec {
-    std::string name;                       ///< "H100-SXM-80G"
+    std::string name;  ///< "H100-SXM-80G"
     GpuGeneration generation;
     std::uint32_t sms;
-    double peak_fp32, peak_tf32, peak_bf16, peak_fp8;   ///< dense FLOP/s; 0 = not supported
-    std::int64_t memory_mib;                ///< as the driver reports it
+    double peak_fp32, peak_tf32, peak_bf16, peak_fp8;  ///< dense FLOP/s; 0 = not supported
+    std::int64_t memory_mib;                           ///< as the driver reports it
     double hbm_bytes_per_s;
     double l2_bytes;
-    double nvlink_nominal_bytes_per_s;      ///< per direction, sum of links; 0 = none
-    double nvlink_achieved_bytes_per_s;     ///< what collectives reach on the wire
-    double nvlink_nccl_bytes_per_s;         ///< what NCCL's topology search assumes
-    double pcie_bytes_per_s;                ///< achieved
-    bool nvls;                              ///< NVLink SHARP on an NVSwitch node
+    double nvlink_nominal_bytes_per_s;   ///< per direction, sum of links; 0 = none
+    double nvlink_achieved_bytes_per_s;  ///< what collectives reach on the wire
+    double nvlink_nccl_bytes_per_s;      ///< what NCCL's topology search assumes
+    double pcie_bytes_per_s;             ///< achieved
+    bool nvls;                           ///< NVLink SHARP on an NVSwitch node
     double power_w;
     GemmConstants gemm;
     std::map<std::string, AttentionConstants, std::less<>> attention;  ///< "fa2", "fa3", "cudnn", "fa1"
     MemoryConstants memory;
-    std::map<std::string, std::string, std::less<>> sources;           ///< field -> source sentence
+    std::map<std::string, std::string, std::less<>> sources;  ///< field -> source sentence
 };
 
 struct NodeSpec {
-    std::string name;                       ///< "hgx-h800"
-    std::string gpu;                        ///< key into the catalogue
+    std::string name;  ///< "hgx-h800"
+    std::string gpu;   ///< key into the catalogue
     std::uint32_t gpus, nics;
-    double nic_bits_per_s;                  ///< line rate of one NIC
-    double nic_efficiency;                  ///< achieved / line rate
+    double nic_bits_per_s;  ///< line rate of one NIC
+    double nic_efficiency;  ///< achieved / line rate
     double nvlink_latency_s, pcie_latency_s, nic_latency_s;
-    std::string cpu;                        ///< "intel" or "amd": NCCL's tables depend on it
+    std::string cpu;  ///< "intel" or "amd": NCCL's tables depend on it
     std::map<std::string, std::string, std::less<>> sources;
 };
 
 struct FabricSpec {
-    std::string name;                       ///< "rail-fat-tree"
+    std::string name;  ///< "rail-fat-tree"
     std::uint32_t nodes_per_pod;
     double switch_latency_s;
     std::map<std::string, std::string, std::less<>> sources;
@@ -82,7 +82,7 @@ struct FabricSpec {
 class Catalogue {
 public:
     static const Catalogue& builtin();
-    const GpuSpec* find_gpu(std::string_view name) const;    ///< nullptr when unknown
+    const GpuSpec* find_gpu(std::string_view name) const;  ///< nullptr when unknown
     const NodeSpec* find_node(std::string_view name) const;
     const FabricSpec* find_fabric(std::string_view name) const;
     const std::vector<GpuSpec>& gpus() const { return gpus_; }

@@ -34,38 +34,41 @@ std::vector<Ring> rings_of(const CommGroup& group) {
     for (std::uint32_t pattern = 0; pattern < group.ring.patterns(); ++pattern) {
         const std::vector<GpuId> order = ring_order(group.order, pattern);
         std::vector<std::pair<GpuId, GpuId>> next;
-        for (std::size_t i = 0; i < order.size(); ++i) next.emplace_back(order[i], order[(i + 1) % order.size()]);
+        for (std::size_t i = 0; i < order.size(); ++i)
+            next.emplace_back(order[i], order[(i + 1) % order.size()]);
         std::sort(next.begin(), next.end());
         const auto [at, fresh] = known.try_emplace(std::move(next), out.size());
-        if (fresh) out.push_back({order, 0});
+        if (fresh)
+            out.push_back({order, 0});
         out[at->second].channels += group.ring.channels_of_pattern(pattern);
     }
     return out;
 }
 
-std::int64_t steps_of(Collective kind, std::int64_t n) {
-    return kind == Collective::all_reduce ? 2 * (n - 1) : n - 1;
-}
+std::int64_t steps_of(Collective kind, std::int64_t n) { return kind == Collective::all_reduce ? 2 * (n - 1) : n - 1; }
 
 struct Expansion {
-    bool rings = false;              ///< the call becomes chunk steps on this shape
-    std::uint32_t count = 0;         ///< rings
+    bool rings = false;       ///< the call becomes chunk steps on this shape
+    std::uint32_t count = 0;  ///< rings
     std::int64_t steps = 0;
     Picoseconds base = 0;
-    std::vector<Bytes> chunk;        ///< by ring
-    std::vector<std::uint16_t> slot; ///< by ring: peer slot of next; previous is slot + 1
+    std::vector<Bytes> chunk;         ///< by ring
+    std::vector<std::uint16_t> slot;  ///< by ring: peer slot of next; previous is slot + 1
 };
 
 class Expander {
 public:
-    Expander(const Program& source, const std::vector<CallInfo>& infos, const CommModel& comm, const Cluster& cluster, GpuGeneration generation,
-             ChunkStepOptions options)
+    Expander(const Program& source, const std::vector<CallInfo>& infos, const CommModel& comm, const Cluster& cluster,
+             GpuGeneration generation, ChunkStepOptions options)
         : infos_(infos), comm_(comm), cluster_(cluster), generation_(generation), options_(options), p_(source) {}
 
     Program run() {
-        for (program::Rank& rank : p_.ranks) slots_ = std::max<std::size_t>(slots_, rank.peers.size());
-        for (std::uint32_t c = 0; c < infos_.size(); ++c) plan_call(c);
-        for (std::uint32_t t = 0; t < p_.templates.size(); ++t) rewrite(t);
+        for (program::Rank& rank : p_.ranks)
+            slots_ = std::max<std::size_t>(slots_, rank.peers.size());
+        for (std::uint32_t c = 0; c < infos_.size(); ++c)
+            plan_call(c);
+        for (std::uint32_t t = 0; t < p_.templates.size(); ++t)
+            rewrite(t);
         return std::move(p_);
     }
 
@@ -77,14 +80,19 @@ private:
         const auto first_slot = static_cast<std::uint16_t>(slots_);
         std::uint32_t most = 0;
         for (program::Group& group : p_.groups) {
-            if (group.shape >= p_.plans[call].size() || p_.plans[call][group.shape].activities.empty()) continue;
-            if (group.members.size() > options_.max_ranks || info.kind == Collective::broadcast) continue;
+            if (group.shape >= p_.plans[call].size() || p_.plans[call][group.shape].activities.empty())
+                continue;
+            if (group.members.size() > options_.max_ranks || info.kind == Collective::broadcast)
+                continue;
             std::vector<GpuId> members;
-            for (const std::uint32_t rank : group.members) members.push_back(GpuId{rank});
+            for (const std::uint32_t rank : group.members)
+                members.push_back(GpuId{rank});
             const CommGroup comm_group = comm_.make_group(members);
             const CollectivePlan plan = comm_.plan(comm_group, info.kind, info.bytes);
-            if (plan.algorithm != Algorithm::ring) continue;
-            if (!calls_on(group, call)) continue;
+            if (plan.algorithm != Algorithm::ring)
+                continue;
+            if (!calls_on(group, call))
+                continue;
             const std::vector<Ring> rings = rings_of(comm_group);
             Expansion& e = shapes[group.shape];
             e.rings = true;
@@ -95,12 +103,16 @@ private:
             e.slot.clear();
             const Bytes wire = wire_bytes(info.bytes * info.share / 1000, plan.protocol);
             const bool network = comm_group.nodes > 1;
-            const HopLatency inside = !network && cluster_.has_nvswitch() ? nvlink_ring_latency(generation_, plan.protocol)
-                                                                          : HopLatency{base_latency_us(plan.algorithm, plan.protocol), hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), false)};
+            const HopLatency inside =
+                !network && cluster_.has_nvswitch()
+                    ? nvlink_ring_latency(generation_, plan.protocol)
+                    : HopLatency{base_latency_us(plan.algorithm, plan.protocol),
+                                 hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), false)};
             // The last of n steps only stores locally; on one NVLink node the plan's fill is that step.
             e.base = picoseconds_from_s(inside.base_us * 1e-6) + (network ? 0 : plan.fill);
             for (std::size_t r = 0; r < rings.size(); ++r) {
-                e.chunk.push_back(scaled_up(wire, rings[r].channels, static_cast<std::int64_t>(comm_group.ring.channels) * n));
+                e.chunk.push_back(
+                    scaled_up(wire, rings[r].channels, static_cast<std::int64_t>(comm_group.ring.channels) * n));
                 const auto slot = static_cast<std::uint16_t>(first_slot + 2 * r);
                 e.slot.push_back(slot);
                 bind(rings[r], slot, plan, inside);
@@ -113,7 +125,8 @@ private:
     bool calls_on(const program::Group& group, std::uint32_t call) const {
         const program::Rank& rank = p_.ranks[group.members.front()];
         const std::uint16_t slot = p_.calls[call].slot;
-        return slot < rank.groups.size() && rank.groups[slot] != program::kNone && &p_.groups[rank.groups[slot]] == &group;
+        return slot < rank.groups.size() && rank.groups[slot] != program::kNone &&
+               &p_.groups[rank.groups[slot]] == &group;
     }
 
     void bind(const Ring& ring, std::uint16_t slot, const CollectivePlan& plan, const HopLatency& inside) {
@@ -121,20 +134,24 @@ private:
         for (std::size_t i = 0; i < n; ++i) {
             const GpuId from = ring.order[i], to = ring.order[(i + 1) % n], previous = ring.order[(i + n - 1) % n];
             program::Rank& rank = p_.ranks[index(from)];
-            if (rank.peers.size() < slot + 2u) rank.peers.resize(slot + 2u);
+            if (rank.peers.size() < slot + 2u)
+                rank.peers.resize(slot + 2u);
             const bool network = cluster_.node_of(from) != cluster_.node_of(to);
             std::vector<LinkId> links;
             cluster_.route(from, to, links);
             std::vector<LinkUse> uses;
-            for (const LinkId link : links) uses.push_back({link, kCoefficientOne});
-            const double hop_us = network ? hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), true) : inside.hop_us;
+            for (const LinkId link : links)
+                uses.push_back({link, kCoefficientOne});
+            const double hop_us =
+                network ? hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), true) : inside.hop_us;
             program::Route route;
             route.latency = picoseconds_from_s(hop_us * 1e-6);
             route.demand = static_cast<std::uint32_t>(p_.demands.size());
             route.uses_network = network;
             route.uses_nvlink = !network && cluster_.has_nvswitch();
             p_.demands.push_back(std::move(uses));
-            rank.peers[slot] = {static_cast<std::uint32_t>(index(to)), 1000u + slot, static_cast<std::uint32_t>(p_.routes.size()), kBufferSlots};
+            rank.peers[slot] = {static_cast<std::uint32_t>(index(to)), 1000u + slot,
+                                static_cast<std::uint32_t>(p_.routes.size()), kBufferSlots};
             rank.peers[slot + 1u] = {static_cast<std::uint32_t>(index(previous)), 1000u + slot, program::kNone};
             p_.routes.push_back(route);
         }
@@ -144,7 +161,8 @@ private:
         const Expansion* found = nullptr;
         bool plain = false;
         for (const program::Rank& rank : p_.ranks) {
-            if (rank.tmpl != tmpl) continue;
+            if (rank.tmpl != tmpl)
+                continue;
             const std::uint32_t shape = p_.groups[rank.groups[p_.calls[call].slot]].shape;
             const auto at = expansions_.at(call).find(shape);
             if (at == expansions_.at(call).end()) {
@@ -155,7 +173,8 @@ private:
                 found = &at->second;
             }
         }
-        if (found != nullptr && plain) throw std::invalid_argument("chunk steps: only some groups of a template can be expanded");
+        if (found != nullptr && plain)
+            throw std::invalid_argument("chunk steps: only some groups of a template can be expanded");
         return found;
     }
 
@@ -164,7 +183,8 @@ private:
         Template& t = p_.templates[tmpl];
         t.nodes.clear();
         t.operations.clear();
-        std::vector<std::uint32_t> moved(source.nodes.size(), program::kNone);  // old node -> node that stands for its end
+        std::vector<std::uint32_t> moved(source.nodes.size(),
+                                         program::kNone);  // old node -> node that stands for its end
         std::uint8_t streams = source.streams;
         const auto add = [&](Operation op) {
             const auto node = static_cast<std::uint32_t>(t.nodes.size());
@@ -188,7 +208,8 @@ private:
                 }
                 Operation op = source.operations[node.operation];
                 const Expansion* e = op.kind == OpKind::collective ? expansion(tmpl, op.payload) : nullptr;
-                moved[n] = e == nullptr ? add(std::move(op)) : expand(std::move(op), *e, source.streams, streams, add, t);
+                moved[n] =
+                    e == nullptr ? add(std::move(op)) : expand(std::move(op), *e, source.streams, streams, add, t);
                 ++n;
             }
         };
@@ -196,19 +217,24 @@ private:
         t.streams = streams;
         for (Operation& op : t.operations) {
             for (std::uint32_t& wait : op.waits) {
-                if ((wait & kOld) != 0) wait = moved[wait & ~kOld];
+                if ((wait & kOld) != 0)
+                    wait = moved[wait & ~kOld];
             }
-            std::erase_if(op.waits, [&](std::uint32_t wait) { return t.operations[t.nodes[wait].operation].stream == op.stream; });
+            std::erase_if(op.waits, [&](std::uint32_t wait) {
+                return t.operations[t.nodes[wait].operation].stream == op.stream;
+            });
         }
     }
 
     // base latency; then per ring a stream of receives and one of sends; the operation ends when all are done
     template <typename Add>
-    std::uint32_t expand(Operation op, const Expansion& e, std::uint8_t first_stream, std::uint8_t& streams, const Add& add, Template& t) {
+    std::uint32_t expand(Operation op, const Expansion& e, std::uint8_t first_stream, std::uint8_t& streams,
+                         const Add& add, Template& t) {
         const std::uint32_t label = op.label;
         const auto delay = [&](Picoseconds time) {
             for (std::uint32_t d = 0; d < p_.durations.size(); ++d) {
-                if (p_.durations[d] == time) return d;
+                if (p_.durations[d] == time)
+                    return d;
             }
             p_.durations.push_back(time);
             return static_cast<std::uint32_t>(p_.durations.size() - 1);
@@ -218,7 +244,8 @@ private:
         start.stream = op.stream;
         start.payload = delay(e.base);
         start.label = label;
-        for (const std::uint32_t wait : op.waits) start.waits.push_back(wait | kOld);
+        for (const std::uint32_t wait : op.waits)
+            start.waits.push_back(wait | kOld);
         const std::uint32_t begin = add(std::move(start));
         std::vector<std::uint32_t> ends;
         for (std::uint32_t r = 0; r < e.count; ++r) {
@@ -275,27 +302,31 @@ private:
 
 }  // namespace
 
-program::Program expand_chunk_steps(const program::Program& source, const std::vector<CallInfo>& infos, const CommModel& comm,
-                                    const Cluster& cluster, GpuGeneration generation, ChunkStepOptions options) {
+program::Program expand_chunk_steps(const program::Program& source, const std::vector<CallInfo>& infos,
+                                    const CommModel& comm, const Cluster& cluster, GpuGeneration generation,
+                                    ChunkStepOptions options) {
     Program marked = source;
     for (Template& t : marked.templates) {
         for (Operation& op : t.operations) {
-            for (std::uint32_t& wait : op.waits) wait |= 0x80000000u;
+            for (std::uint32_t& wait : op.waits)
+                wait |= 0x80000000u;
         }
     }
     return Expander(marked, infos, comm, cluster, generation, options).run();
 }
 
-program::Program single_collective(const Cluster& cluster, const CommModel& comm, std::vector<std::uint32_t> members, Collective kind, Bytes size,
-                                   std::vector<CallInfo>& infos) {
+program::Program single_collective(const Cluster& cluster, const CommModel& comm, std::vector<std::uint32_t> members,
+                                   Collective kind, Bytes size, std::vector<CallInfo>& infos) {
     Program p;
     std::vector<GpuId> gpus;
-    for (const std::uint32_t rank : members) gpus.push_back(GpuId{rank});
+    for (const std::uint32_t rank : members)
+        gpus.push_back(GpuId{rank});
     const CommGroup group = comm.make_group(gpus);
     const CollectivePlan plan = comm.plan(group, kind, size);
     infos = {{"collective", kind, Slot::tp, size}};
     p.names = {"collective", "step end"};
-    p.labels = {{0, Account::comm_tp, program::Phase::none, -1, -1, -1}, {1, Account::idle, program::Phase::none, -1, -1, -1}};
+    p.labels = {{0, Account::comm_tp, program::Phase::none, -1, -1, -1},
+                {1, Account::idle, program::Phase::none, -1, -1, -1}};
     p.calls = {{0, static_cast<std::uint8_t>(kind), size}};
     p.plans.assign(1, std::vector<program::Plan>(1));
     program::Plan& out = p.plans[0][0];
@@ -304,7 +335,8 @@ program::Program single_collective(const Cluster& cluster, const CommModel& comm
     out.uses_network = plan.uses_network;
     program::Group g{"collective", members, 0, {}};
     for (const PlannedActivity& activity : plan.activities) {
-        out.activities.push_back({activity.work, activity.weight, activity.cap, static_cast<std::uint32_t>(g.demands.size())});
+        out.activities.push_back(
+            {activity.work, activity.weight, activity.cap, static_cast<std::uint32_t>(g.demands.size())});
         g.demands.push_back(static_cast<std::uint32_t>(p.demands.size()));
         p.demands.push_back(comm.demand(group, kind, plan, activity.demand));
     }

@@ -29,12 +29,13 @@ struct ChunkStepOptions {
 
 /// infos: what each call of `source` is. Every call of a slot must find groups of one structure (equal pattern counts) among
 /// the ranks of a template; otherwise std::invalid_argument. Message sizes are rounded up to whole bytes.
-program::Program expand_chunk_steps(const program::Program& source, const std::vector<CallInfo>& infos, const CommModel& comm,
-                                    const Cluster& cluster, GpuGeneration generation, ChunkStepOptions options = {});
+program::Program expand_chunk_steps(const program::Program& source, const std::vector<CallInfo>& infos,
+                                    const CommModel& comm, const Cluster& cluster, GpuGeneration generation,
+                                    ChunkStepOptions options = {});
 
 /// One collective of one group over all ranks of a cluster as a program of a single step, for tests and tables.
 /// infos receives the call. Precondition: members are ranks of the cluster.
-program::Program single_collective(const Cluster& cluster, const CommModel& comm, std::vector<std::uint32_t> members, Collective kind, Bytes size,
-                                   std::vector<CallInfo>& infos);
+program::Program single_collective(const Cluster& cluster, const CommModel& comm, std::vector<std::uint32_t> members,
+                                   Collective kind, Bytes size, std::vector<CallInfo>& infos);
 
 }  // namespace fabricast

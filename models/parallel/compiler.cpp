@@ -21,11 +21,10 @@ constexpr Bytes kCommunicatorBytes = 392'000'000;
 // Reserved / allocated by the caching allocator: median 1.038, range 1.007-1.093 (344 published records, 8 GPUs).
 constexpr double kAllocatorOverhead = 0.038;
 
-Bytes share(Bytes bytes, std::int64_t parts) {
-    return (bytes + parts - 1) / parts;
-}
+Bytes share(Bytes bytes, std::int64_t parts) { return (bytes + parts - 1) / parts; }
 
-void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software, const StageParameters& parameters) {
+void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software,
+                     const StageParameters& parameters) {
     const Layout& l = plan.layout;
     const Bytes p = parameters.total();
     const Bytes weight = plan.precision == Precision::fp32 ? 4 : 2;
@@ -43,7 +42,9 @@ void set_base_memory(program::Template& t, const TrainingPlan& plan, const Softw
 program::MemoryPeak with_allocator(program::MemoryPeak peak) {
     Bytes tensors = 0;
     for (std::size_t c = 0; c < kMemoryCauseCount; ++c) {
-        if (static_cast<MemoryCause>(c) != MemoryCause::context && static_cast<MemoryCause>(c) != MemoryCause::communication) tensors += peak.parts[c];
+        if (static_cast<MemoryCause>(c) != MemoryCause::context &&
+            static_cast<MemoryCause>(c) != MemoryCause::communication)
+            tensors += peak.parts[c];
     }
     const Bytes extra = static_cast<Bytes>(kAllocatorOverhead * static_cast<double>(tensors));
     peak.parts[static_cast<std::size_t>(MemoryCause::temporary)] += extra;
@@ -58,10 +59,13 @@ public:
 
     std::uint32_t add(std::string name, std::vector<std::uint32_t> members) {
         std::vector<GpuId> gpus;
-        for (const std::uint32_t rank : members) gpus.push_back(GpuId{rank});
+        for (const std::uint32_t rank : members)
+            gpus.push_back(GpuId{rank});
         comm_groups_.push_back(comm_.make_group(gpus));
-        const auto [at, fresh] = shapes_.try_emplace(comm_groups_.back().shape_hash, static_cast<std::uint32_t>(examples_.size()));
-        if (fresh) examples_.push_back(static_cast<std::uint32_t>(p_.groups.size()));
+        const auto [at, fresh] =
+            shapes_.try_emplace(comm_groups_.back().shape_hash, static_cast<std::uint32_t>(examples_.size()));
+        if (fresh)
+            examples_.push_back(static_cast<std::uint32_t>(p_.groups.size()));
         p_.groups.push_back({std::move(name), std::move(members), at->second, {}});
         return static_cast<std::uint32_t>(p_.groups.size() - 1);
     }
@@ -70,8 +74,13 @@ public:
     void plan(const std::vector<CallInfo>& calls, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& used) {
         p_.plans.assign(calls.size(), std::vector<program::Plan>(examples_.size()));
         chosen_.assign(calls.size(), std::vector<CollectivePlan>(examples_.size()));
-        std::vector<std::map<std::tuple<Collective, Algorithm, int, std::uint32_t>, std::uint32_t>> classes(examples_.size());
-        struct Needed { Collective kind; CollectivePlan plan; std::uint32_t index; };
+        std::vector<std::map<std::tuple<Collective, Algorithm, int, std::uint32_t>, std::uint32_t>> classes(
+            examples_.size());
+        struct Needed {
+            Collective kind;
+            CollectivePlan plan;
+            std::uint32_t index;
+        };
         std::vector<std::vector<Needed>> needed(examples_.size());
         for (const auto& [call, shape] : used) {
             const CallInfo& info = calls[call];
@@ -84,8 +93,10 @@ public:
             out.uses_network = plan.uses_network;
             for (const PlannedActivity& activity : plan.activities) {
                 const auto key = std::make_tuple(info.kind, plan.algorithm, plan.channels, activity.demand);
-                const auto [at, fresh] = classes[shape].try_emplace(key, static_cast<std::uint32_t>(needed[shape].size()));
-                if (fresh) needed[shape].push_back({info.kind, plan, activity.demand});
+                const auto [at, fresh] =
+                    classes[shape].try_emplace(key, static_cast<std::uint32_t>(needed[shape].size()));
+                if (fresh)
+                    needed[shape].push_back({info.kind, plan, activity.demand});
                 out.activities.push_back({part(activity.work), activity.weight, activity.cap, at->second});
             }
             chosen_[call][shape] = std::move(plan);
@@ -130,8 +141,15 @@ std::vector<std::int64_t> executions(const program::Template& t) {
 
 class Compiler {
 public:
-    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute, const CommModel& comm)
-        : a_(a), plan_(plan), l_(plan.layout), software_(software), comm_(comm), costs_(compute, software), map_(plan.layout),
+    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+             const ComputeModel& compute, const CommModel& comm)
+        : a_(a),
+          plan_(plan),
+          l_(plan.layout),
+          software_(software),
+          comm_(comm),
+          costs_(compute, software),
+          map_(plan.layout),
           book_(out_.program, comm) {}
 
     CompiledStep run(std::int64_t steps) {
@@ -141,7 +159,8 @@ public:
         route_messages();
         out_.program.costs = costs_.take();
         count_flops();
-        if (const std::string broken = program::validate(out_.program); !broken.empty()) throw std::logic_error("compiled program: " + broken);
+        if (const std::string broken = program::validate(out_.program); !broken.empty())
+            throw std::logic_error("compiled program: " + broken);
         return std::move(out_);
     }
 
@@ -155,7 +174,8 @@ private:
             set_base_memory(tmpl, plan_, software_, parameters);
             summary.parameters = parameters.total();
             summary.memory = with_allocator(program::peak_memory(tmpl));
-            summary.in_flight = most_in_flight(schedule_steps(l_.schedule, stage, l_.pp, l_.vpp, plan_.micro_batches(), false));
+            summary.in_flight =
+                most_in_flight(schedule_steps(l_.schedule, stage, l_.pp, l_.vpp, plan_.micro_batches(), false));
             out_.stages.push_back(std::move(summary));
         }
     }
@@ -172,12 +192,14 @@ private:
         }
         const auto assign = [&](Slot slot, const std::string& name, const std::vector<std::uint32_t>& members) {
             const std::uint32_t g = book_.add(name, members);
-            for (const std::uint32_t rank : members) p.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
+            for (const std::uint32_t rank : members)
+                p.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
         };
         // A line of ranks is made by its first member.
         for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
             const Coordinates c = map_.at(rank);
-            if (c.tp == 0) assign(Slot::tp, fmt::format("tp of rank {}", rank), map_.line(c, 't'));
+            if (c.tp == 0)
+                assign(Slot::tp, fmt::format("tp of rank {}", rank), map_.line(c, 't'));
             if (c.dp == 0) {
                 assign(Slot::parameter, fmt::format("dp parameters of rank {}", rank), map_.line(c, 'd'));
                 assign(Slot::gradient, fmt::format("dp gradients of rank {}", rank), map_.line(c, 'd'));
@@ -185,66 +207,82 @@ private:
             if (l_.zero < 1 && c.tp == 0 && c.pp == 0) {
                 std::vector<std::uint32_t> members;
                 for (std::int64_t pp = 0; pp < l_.pp; ++pp) {
-                    for (const std::uint32_t m : map_.line({0, c.cp, c.dp, pp}, 't')) members.push_back(m);
+                    for (const std::uint32_t m : map_.line({0, c.cp, c.dp, pp}, 't'))
+                        members.push_back(m);
                 }
                 assign(Slot::norm, fmt::format("model of rank {}", rank), members);
             }
             if (a_.tied_embeddings && l_.pp > 1 && c.pp == 0) {
-                assign(Slot::embedding, fmt::format("embedding of rank {}", rank), {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
+                assign(Slot::embedding, fmt::format("embedding of rank {}", rank),
+                       {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
             }
         }
         if (l_.zero >= 1) {
             std::vector<std::uint32_t> all(map_.world());
-            for (std::uint32_t rank = 0; rank < map_.world(); ++rank) all[rank] = rank;
+            for (std::uint32_t rank = 0; rank < map_.world(); ++rank)
+                all[rank] = rank;
             assign(Slot::norm, "world", all);
         }
     }
 
     void price_calls() {
         Program& p = out_.program;
-        std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::int64_t, std::uint32_t>> used;  // (call, shape) -> count, group
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::int64_t, std::uint32_t>>
+            used;  // (call, shape) -> count, group
         std::vector<std::vector<std::int64_t>> runs;
-        for (const program::Template& t : p.templates) runs.push_back(executions(t));
-        std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, bool> seen;  // ranks of equal template and shapes
+        for (const program::Template& t : p.templates)
+            runs.push_back(executions(t));
+        std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, bool>
+            seen;  // ranks of equal template and shapes
         for (const program::Rank& rank : p.ranks) {
             std::vector<std::uint32_t> shapes;
-            for (const std::uint32_t g : rank.groups) shapes.push_back(g == program::kNone ? g : p.groups[g].shape);
-            if (!seen.try_emplace({rank.tmpl, shapes}, true).second) continue;
+            for (const std::uint32_t g : rank.groups)
+                shapes.push_back(g == program::kNone ? g : p.groups[g].shape);
+            if (!seen.try_emplace({rank.tmpl, shapes}, true).second)
+                continue;
             const program::Template& t = p.templates[rank.tmpl];
             std::map<std::uint32_t, std::int64_t> count;
             for (std::size_t i = 0; i < t.operations.size(); ++i) {
-                if (t.operations[i].kind == program::OpKind::collective) count[t.operations[i].payload] += runs[rank.tmpl][i];
+                if (t.operations[i].kind == program::OpKind::collective)
+                    count[t.operations[i].payload] += runs[rank.tmpl][i];
             }
             for (const auto& [call, times] : count) {
                 const std::uint32_t g = rank.groups[p.calls[call].slot];
                 auto& entry = used[{call, p.groups[g].shape}];
-                if (times > entry.first) entry = {times, g};
+                if (times > entry.first)
+                    entry = {times, g};
             }
         }
         std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-        for (const auto& [key, value] : used) pairs.push_back(key);
+        for (const auto& [key, value] : used)
+            pairs.push_back(key);
         book_.plan(calls_, pairs);
         for (const auto& [key, value] : used) {
             const CallInfo& info = calls_[key.first];
             constexpr std::string_view kSlotNames[] = {"tp", "dp", "dp", "all", "embedding"};
-            out_.calls.push_back({info, fmt::format("{} {}", kSlotNames[static_cast<std::size_t>(info.slot)], p.groups[value.second].members.size()), value.first,
-                                  book_.chosen(key.first, key.second), value.second});
+            out_.calls.push_back({info,
+                                  fmt::format("{} {}", kSlotNames[static_cast<std::size_t>(info.slot)],
+                                              p.groups[value.second].members.size()),
+                                  value.first, book_.chosen(key.first, key.second), value.second});
         }
     }
 
     void route_messages() {
-        if (l_.pp == 1) return;
+        if (l_.pp == 1)
+            return;
         Program& p = out_.program;
         Bytes bytes = 0;
         for (const program::Batch& batch : p.batches) {
-            for (const program::MessageHalf& half : batch.halves) bytes = std::max(bytes, half.bytes);
+            for (const program::MessageHalf& half : batch.halves)
+                bytes = std::max(bytes, half.bytes);
         }
         std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> routes;
         const auto route = [&](std::uint32_t from, std::uint32_t to) {
             const auto [at, fresh] = routes.try_emplace({from, to}, static_cast<std::uint32_t>(p.routes.size()));
             if (fresh) {
                 CommModel::Message message = comm_.message(GpuId{from}, GpuId{to}, bytes);
-                p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap, message.uses_nvlink, message.uses_network});
+                p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap,
+                                    message.uses_nvlink, message.uses_network});
                 p.demands.push_back(std::move(message.links));
             }
             return at->second;
@@ -271,8 +309,10 @@ private:
         out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp));
         const double head = 6.0 * batch * length * static_cast<double>(a_.hidden) * vocab;
         out_.hardware_flops = out_.model_flops;
-        if (plan_.recompute == Recompute::full) out_.hardware_flops += (out_.model_flops - head) / 3;
-        if (plan_.recompute == Recompute::selective) out_.hardware_flops += attention_flops(a_, batch, length) / 3;
+        if (plan_.recompute == Recompute::full)
+            out_.hardware_flops += (out_.model_flops - head) / 3;
+        if (plan_.recompute == Recompute::selective)
+            out_.hardware_flops += attention_flops(a_, batch, length) / 3;
     }
 
     const Architecture& a_;
@@ -289,13 +329,16 @@ private:
 
 }  // namespace
 
-CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
-                          const ComputeModel& compute, const CommModel& comm, std::int64_t steps) {
-    if (cluster.gpu_count() != plan.layout.world()) throw std::logic_error("layout and cluster differ in size");
+CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+                          const Cluster& cluster, const ComputeModel& compute, const CommModel& comm,
+                          std::int64_t steps) {
+    if (cluster.gpu_count() != plan.layout.world())
+        throw std::logic_error("layout and cluster differ in size");
     return Compiler(a, plan, software, compute, comm).run(steps);
 }
 
-std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute) {
+std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,
+                                       const SoftwareFeatures& software, const ComputeModel& compute) {
     std::vector<StageSummary> out;
     for (std::int64_t stage = 0; stage < plan.layout.pp; ++stage) {
         Program program;
@@ -307,7 +350,8 @@ std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan
         set_base_memory(program.templates.back(), plan, software, parameters);
         summary.parameters = parameters.total();
         summary.memory = with_allocator(program::peak_memory(program.templates.back()));
-        summary.in_flight = most_in_flight(schedule_steps(plan.layout.schedule, stage, plan.layout.pp, plan.layout.vpp, plan.micro_batches(), false));
+        summary.in_flight = most_in_flight(
+            schedule_steps(plan.layout.schedule, stage, plan.layout.pp, plan.layout.vpp, plan.micro_batches(), false));
         out.push_back(std::move(summary));
     }
     return out;

@@ -17,8 +17,8 @@ namespace fabricast {
 
 struct StageSummary {
     program::MemoryPeak memory;
-    std::int64_t parameters = 0;      ///< of one rank
-    std::int64_t in_flight = 0;       ///< micro-batches (of chunks) held at most
+    std::int64_t parameters = 0;  ///< of one rank
+    std::int64_t in_flight = 0;   ///< micro-batches (of chunks) held at most
 };
 
 /// One call of the step on the group it uses, for the communication table.
@@ -40,10 +40,12 @@ struct CompiledStep {
 
 /// steps: how often the step is repeated in the program at most. Preconditions: check_layout() passed and the cluster has
 /// layout.world() GPUs. Throws std::logic_error if the program breaks a rule of program::validate (our bug).
-CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
-                          const ComputeModel& compute, const CommModel& comm, std::int64_t steps);
+CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+                          const Cluster& cluster, const ComputeModel& compute, const CommModel& comm,
+                          std::int64_t steps);
 
 /// Memory of every stage alone, without pricing anything (for verdicts and hints).
-std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const ComputeModel& compute);
+std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,
+                                       const SoftwareFeatures& software, const ComputeModel& compute);
 
 }  // namespace fabricast

@@ -12,44 +12,85 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
         field = key;
         return sentence;
     };
-    const struct { const char* key; std::int64_t value; } positive[] = {
-        {"training.layout.tp", l.tp}, {"training.layout.cp", l.cp}, {"training.layout.ep", l.ep}, {"training.layout.pp", l.pp},
-        {"training.layout.dp", l.dp}, {"training.layout.vpp", l.vpp}, {"training.sequence", plan.sequence},
-        {"training.global_batch", plan.global_batch}, {"training.micro_batch", plan.micro_batch}};
+    const struct {
+        const char* key;
+        std::int64_t value;
+    } positive[] = {{"training.layout.tp", l.tp},
+                    {"training.layout.cp", l.cp},
+                    {"training.layout.ep", l.ep},
+                    {"training.layout.pp", l.pp},
+                    {"training.layout.dp", l.dp},
+                    {"training.layout.vpp", l.vpp},
+                    {"training.sequence", plan.sequence},
+                    {"training.global_batch", plan.global_batch},
+                    {"training.micro_batch", plan.micro_batch}};
     for (const auto& p : positive) {
-        if (p.value < 1) return broken(p.key, fmt::format("{} is below 1", p.value));
+        if (p.value < 1)
+            return broken(p.key, fmt::format("{} is below 1", p.value));
     }
-    if (!valid_order(l.order)) return broken("training.layout.order", fmt::format("'{}' is no permutation of tp-cp-ep-dp-pp", l.order));
-    if (l.cp > 1) return broken("training.layout.cp", fmt::format("context parallelism (cp {}) is not modelled by this version; use cp: 1", l.cp));
-    if (l.ep > 1) return broken("training.layout.ep", fmt::format("{} is a dense model and has no experts to spread over ep {}; use ep: 1", a.name, l.ep));
+    if (!valid_order(l.order))
+        return broken("training.layout.order", fmt::format("'{}' is no permutation of tp-cp-ep-dp-pp", l.order));
+    if (l.cp > 1)
+        return broken("training.layout.cp",
+                      fmt::format("context parallelism (cp {}) is not modelled by this version; use cp: 1", l.cp));
+    if (l.ep > 1)
+        return broken(
+            "training.layout.ep",
+            fmt::format("{} is a dense model and has no experts to spread over ep {}; use ep: 1", a.name, l.ep));
     if (l.world() != gpus) {
         const std::int64_t rest = l.tp * l.cp * l.pp;
         std::string hint = gpus % rest == 0 ? fmt::format("dp {} would fit", gpus / rest)
                                             : fmt::format("tp x cp x pp = {} does not divide {}", rest, gpus);
-        return broken("training.layout.dp", fmt::format("tp {} x cp {} x pp {} x dp {} = {} ranks, the cluster has {} GPUs; {}", l.tp, l.cp, l.pp, l.dp, l.world(), gpus, hint));
+        return broken("training.layout.dp",
+                      fmt::format("tp {} x cp {} x pp {} x dp {} = {} ranks, the cluster has {} GPUs; {}", l.tp, l.cp,
+                                  l.pp, l.dp, l.world(), gpus, hint));
     }
-    if (l.tp > a.heads) return broken("training.layout.tp", fmt::format("tp {} is more than the {} attention heads of {}", l.tp, a.heads, a.name));
-    if (a.heads % l.tp != 0) return broken("training.layout.tp", fmt::format("tp {} does not divide the {} attention heads of {}", l.tp, a.heads, a.name));
-    if (a.kv_heads % l.tp != 0 && l.tp % a.kv_heads != 0) return broken("training.layout.tp", fmt::format("tp {} and the {} key-value heads of {} do not divide each other", l.tp, a.kv_heads, a.name));
-    if (a.ffn % l.tp != 0) return broken("training.layout.tp", fmt::format("tp {} does not divide the feed-forward width {} of {}", l.tp, a.ffn, a.name));
-    if (l.sequence_parallel && plan.sequence % l.tp != 0) return broken("training.sequence", fmt::format("sequence {} cannot be cut into tp {} equal parts for sequence parallelism", plan.sequence, l.tp));
+    if (l.tp > a.heads)
+        return broken("training.layout.tp",
+                      fmt::format("tp {} is more than the {} attention heads of {}", l.tp, a.heads, a.name));
+    if (a.heads % l.tp != 0)
+        return broken("training.layout.tp",
+                      fmt::format("tp {} does not divide the {} attention heads of {}", l.tp, a.heads, a.name));
+    if (a.kv_heads % l.tp != 0 && l.tp % a.kv_heads != 0)
+        return broken(
+            "training.layout.tp",
+            fmt::format("tp {} and the {} key-value heads of {} do not divide each other", l.tp, a.kv_heads, a.name));
+    if (a.ffn % l.tp != 0)
+        return broken("training.layout.tp",
+                      fmt::format("tp {} does not divide the feed-forward width {} of {}", l.tp, a.ffn, a.name));
+    if (l.sequence_parallel && plan.sequence % l.tp != 0)
+        return broken("training.sequence",
+                      fmt::format("sequence {} cannot be cut into tp {} equal parts for sequence parallelism",
+                                  plan.sequence, l.tp));
     if (a.layers % (l.pp * l.vpp) != 0) {
-        return broken(l.vpp > 1 ? "training.layout.vpp" : "training.layout.pp", fmt::format("{} layers of {} cannot be cut into pp {} x vpp {} equal chunks", a.layers, a.name, l.pp, l.vpp));
+        return broken(l.vpp > 1 ? "training.layout.vpp" : "training.layout.pp",
+                      fmt::format("{} layers of {} cannot be cut into pp {} x vpp {} equal chunks", a.layers, a.name,
+                                  l.pp, l.vpp));
     }
     if (plan.global_batch % (plan.micro_batch * l.dp) != 0) {
-        return broken("training.global_batch", fmt::format("{} sequences cannot be cut into dp {} x micro-batches of {}", plan.global_batch, l.dp, plan.micro_batch));
+        return broken("training.global_batch",
+                      fmt::format("{} sequences cannot be cut into dp {} x micro-batches of {}", plan.global_batch,
+                                  l.dp, plan.micro_batch));
     }
     const bool interleaved = l.schedule == Schedule::interleaved;
-    if (interleaved && l.pp == 1) return broken("training.schedule", "an interleaved schedule needs pp of 2 or more");
-    if (interleaved && l.vpp == 1) return broken("training.layout.vpp", "an interleaved schedule needs vpp of 2 or more");
-    if (!interleaved && l.vpp > 1) return broken("training.layout.vpp", fmt::format("vpp {} needs schedule: interleaved", l.vpp));
+    if (interleaved && l.pp == 1)
+        return broken("training.schedule", "an interleaved schedule needs pp of 2 or more");
+    if (interleaved && l.vpp == 1)
+        return broken("training.layout.vpp", "an interleaved schedule needs vpp of 2 or more");
+    if (!interleaved && l.vpp > 1)
+        return broken("training.layout.vpp", fmt::format("vpp {} needs schedule: interleaved", l.vpp));
     if (interleaved && plan.micro_batches() % l.pp != 0) {
-        return broken("training.schedule", fmt::format("interleaving needs the {} micro-batches to be a multiple of pp {}", plan.micro_batches(), l.pp));
+        return broken("training.schedule",
+                      fmt::format("interleaving needs the {} micro-batches to be a multiple of pp {}",
+                                  plan.micro_batches(), l.pp));
     }
-    if (l.zero < 0 || l.zero > 3) return broken("training.layout.zero", fmt::format("ZeRO stage {} is outside 0..3", l.zero));
-    if (plan.bucket_bytes < 0) return broken("training.buckets", fmt::format("{} bytes is below 0", plan.bucket_bytes));
+    if (l.zero < 0 || l.zero > 3)
+        return broken("training.layout.zero", fmt::format("ZeRO stage {} is outside 0..3", l.zero));
+    if (plan.bucket_bytes < 0)
+        return broken("training.buckets", fmt::format("{} bytes is below 0", plan.bucket_bytes));
     for (const double part : plan.bucket_split) {
-        if (!(part > 0)) return broken("training.buckets", fmt::format("bucket share {} is not positive", part));
+        if (!(part > 0))
+            return broken("training.buckets", fmt::format("bucket share {} is not positive", part));
     }
     return {};
 }

@@ -16,25 +16,25 @@ enum class ReduceEvery : std::uint8_t { step, micro_batch };
 struct Layout {
     std::int64_t tp = 1, cp = 1, ep = 1, pp = 1, dp = 1, vpp = 1;
     bool sequence_parallel = false;
-    int zero = 0;                                ///< ZeRO stage 0..3
+    int zero = 0;  ///< ZeRO stage 0..3
     Schedule schedule = Schedule::one_f_one_b;
-    std::string order = "tp-cp-ep-dp-pp";        ///< fastest-varying first
+    std::string order = "tp-cp-ep-dp-pp";  ///< fastest-varying first
     std::int64_t world() const { return tp * cp * pp * dp; }
 };
 
 struct TrainingPlan {
     Layout layout;
-    std::int64_t sequence = 0;                   ///< tokens
-    std::int64_t global_batch = 0;               ///< sequences
+    std::int64_t sequence = 0;      ///< tokens
+    std::int64_t global_batch = 0;  ///< sequences
     std::int64_t micro_batch = 1;
     Precision precision = Precision::bf16;
     Recompute recompute = Recompute::none;
     bool overlap_grad_reduce = false;
     bool overlap_param_gather = false;
     ReduceEvery reduce_every = ReduceEvery::step;
-    std::int64_t bucket_bytes = 0;               ///< cap of a gradient bucket; 0 = library default
-    std::vector<double> bucket_split;            ///< explicit: bucket sizes in given proportion units (MB); empty = by cap
-    bool clip_gradients = true;                  ///< global gradient norm every step
+    std::int64_t bucket_bytes = 0;     ///< cap of a gradient bucket; 0 = library default
+    std::vector<double> bucket_split;  ///< explicit: bucket sizes in given proportion units (MB); empty = by cap
+    bool clip_gradients = true;        ///< global gradient norm every step
     std::int64_t micro_batches() const { return global_batch / (micro_batch * layout.dp); }
 };
 

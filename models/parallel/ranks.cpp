@@ -10,7 +10,8 @@ namespace {
 std::vector<std::string> dimensions(const std::string& order) {
     std::vector<std::string> out;
     std::istringstream stream(order);
-    for (std::string part; std::getline(stream, part, '-');) out.push_back(part);
+    for (std::string part; std::getline(stream, part, '-');)
+        out.push_back(part);
     return out;
 }
 
@@ -23,14 +24,23 @@ bool valid_order(const std::string& order) {
 }
 
 RankMap::RankMap(const Layout& layout)
-    : tp_(layout.tp), cp_(layout.cp), dp_(layout.dp), pp_(layout.pp), world_(static_cast<std::uint32_t>(layout.world())) {
-    if (!valid_order(layout.order)) throw std::invalid_argument("rank order " + layout.order + " is no permutation of tp-cp-ep-dp-pp");
+    : tp_(layout.tp),
+      cp_(layout.cp),
+      dp_(layout.dp),
+      pp_(layout.pp),
+      world_(static_cast<std::uint32_t>(layout.world())) {
+    if (!valid_order(layout.order))
+        throw std::invalid_argument("rank order " + layout.order + " is no permutation of tp-cp-ep-dp-pp");
     std::int64_t stride = 1;
     for (const std::string& dimension : dimensions(layout.order)) {
-        if (dimension == "tp") tp_stride_ = stride, stride *= tp_;
-        else if (dimension == "cp") cp_stride_ = stride, stride *= cp_;
-        else if (dimension == "dp") dp_stride_ = stride, stride *= dp_;
-        else if (dimension == "pp") pp_stride_ = stride, stride *= pp_;
+        if (dimension == "tp")
+            tp_stride_ = stride, stride *= tp_;
+        else if (dimension == "cp")
+            cp_stride_ = stride, stride *= cp_;
+        else if (dimension == "dp")
+            dp_stride_ = stride, stride *= dp_;
+        else if (dimension == "pp")
+            pp_stride_ = stride, stride *= pp_;
     }
 }
 
@@ -46,7 +56,8 @@ std::vector<std::uint32_t> RankMap::line(Coordinates c, char dimension) const {
     std::int64_t& varying = dimension == 't' ? c.tp : dimension == 'c' ? c.cp : dimension == 'd' ? c.dp : c.pp;
     const std::int64_t size = dimension == 't' ? tp_ : dimension == 'c' ? cp_ : dimension == 'd' ? dp_ : pp_;
     std::vector<std::uint32_t> out;
-    for (varying = 0; varying < size; ++varying) out.push_back(rank(c));
+    for (varying = 0; varying < size; ++varying)
+        out.push_back(rank(c));
     return out;
 }
 

@@ -33,7 +33,8 @@ public:
             forward(k);
             exchange(sends_output(k), false, false, false);
         }
-        if (warmup < m_) exchange(false, needs_input(warmup), false, false);
+        if (warmup < m_)
+            exchange(false, needs_input(warmup), false, false);
         for (std::int64_t k = warmup; k < m_; ++k) {
             forward(k);
             exchange(sends_output(k), false, false, needs_gradient(k - warmup));
@@ -58,7 +59,8 @@ public:
             const bool first_gradient = k + 1 == warmup && warmup < total_ && needs_gradient(0);
             exchange(sends_output(k), next_input, false, first_gradient);
         }
-        if (warmup == total_) exchange(false, false, false, needs_gradient(0));
+        if (warmup == total_)
+            exchange(false, false, false, needs_gradient(0));
         for (std::int64_t k = 0; k + warmup < total_; ++k) {
             const std::int64_t f = k + warmup;
             forward(f);
@@ -88,7 +90,8 @@ private:
         step.kind = Kind::forward;
         step.chunk = static_cast<std::int16_t>(forward_chunk(k));
         step.first = std::find(begun_.begin(), begun_.end(), step.chunk) == begun_.end();
-        if (step.first) begun_.push_back(step.chunk);
+        if (step.first)
+            begun_.push_back(step.chunk);
         if (overlap_) {
             step.receives_forward = needs_input(k);
             step.sends_forward = sends_output(k);
@@ -108,7 +111,8 @@ private:
         steps_.push_back(step);
     }
     void exchange(bool send_forward, bool receive_forward, bool send_backward, bool receive_backward) {
-        if (overlap_ || p_ == 1 || !(send_forward || receive_forward || send_backward || receive_backward)) return;
+        if (overlap_ || p_ == 1 || !(send_forward || receive_forward || send_backward || receive_backward))
+            return;
         ScheduleStep step;
         step.kind = Kind::exchange;
         step.sends_forward = send_forward;
@@ -127,8 +131,8 @@ private:
 
 }  // namespace
 
-std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v, std::int64_t m,
-                                         bool overlap) {
+std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v,
+                                         std::int64_t m, bool overlap) {
     Pipeline pipeline(s, p, v, m, overlap && p > 1);
     switch (schedule) {
         case Schedule::gpipe: return pipeline.gpipe();
@@ -141,10 +145,12 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
 std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int64_t p, std::int64_t v) {
     // Periods that schedules have: single work with its messages (up to 4 steps) and a whole round of chunks.
     std::vector<std::size_t> periods = {1, 2, 3, 4};
-    for (std::size_t factor = 1; factor <= 3; ++factor) periods.push_back(factor * static_cast<std::size_t>(p * v));
+    for (std::size_t factor = 1; factor <= 3; ++factor)
+        periods.push_back(factor * static_cast<std::size_t>(p * v));
     std::vector<ScheduleBlock> blocks;
     const auto add_single = [&](const ScheduleStep& step) {
-        if (blocks.empty() || blocks.back().count != 1) blocks.push_back({1, {}});
+        if (blocks.empty() || blocks.back().count != 1)
+            blocks.push_back({1, {}});
         blocks.back().steps.push_back(step);
     };
     for (std::size_t at = 0; at < steps.size();) {
@@ -165,8 +171,9 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
             add_single(steps[at++]);
             continue;
         }
-        blocks.push_back({static_cast<std::int64_t>(best_count),
-                          {steps.begin() + static_cast<long>(at), steps.begin() + static_cast<long>(at + best_period)}});
+        blocks.push_back(
+            {static_cast<std::int64_t>(best_count),
+             {steps.begin() + static_cast<long>(at), steps.begin() + static_cast<long>(at + best_period)}});
         at += best_period * best_count;
     }
     return blocks;
@@ -175,8 +182,10 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
 std::int64_t most_in_flight(const std::vector<ScheduleStep>& steps) {
     std::int64_t now = 0, most = 0;
     for (const ScheduleStep& step : steps) {
-        if (step.kind == Kind::forward) most = std::max(most, ++now);
-        if (step.kind == Kind::backward) --now;
+        if (step.kind == Kind::forward)
+            most = std::max(most, ++now);
+        if (step.kind == Kind::backward)
+            --now;
     }
     return most;
 }

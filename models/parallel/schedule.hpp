@@ -23,8 +23,8 @@ namespace fabricast {
 struct ScheduleStep {
     enum class Kind : std::uint8_t { forward, backward, exchange } kind = Kind::forward;
     std::int16_t chunk = 0;
-    bool first = false;          ///< forward: first micro-batch of this chunk in the step
-    bool last = false;           ///< backward: last micro-batch of this chunk in the step
+    bool first = false;  ///< forward: first micro-batch of this chunk in the step
+    bool last = false;   ///< backward: last micro-batch of this chunk in the step
     // forward, backward: where the input comes from and the output goes; exchange: what is moved
     bool receives_forward = false, sends_forward = false, receives_backward = false, sends_backward = false;
     bool operator==(const ScheduleStep&) const = default;
@@ -38,8 +38,8 @@ struct ScheduleBlock {
 
 /// Stage s of p, v chunks a stage, m micro-batches. With overlap no exchange steps occur and the flags of forward and
 /// backward steps say what is received before and sent after them.
-std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v, std::int64_t m,
-                                         bool overlap);
+std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v,
+                                         std::int64_t m, bool overlap);
 
 /// Folds repeated runs of the given period (in steps); exact: unfolding gives the list back.
 std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int64_t p, std::int64_t v);

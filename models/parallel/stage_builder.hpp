@@ -38,8 +38,8 @@ struct CallInfo {
     std::string what;
     Collective kind = Collective::all_reduce;
     Slot slot = Slot::tp;
-    Bytes bytes = 0;              ///< of the whole collective
-    std::int32_t share = 1000;    ///< per mille of it that this call moves (chunked GEMMs split one collective in two)
+    Bytes bytes = 0;            ///< of the whole collective
+    std::int32_t share = 1000;  ///< per mille of it that this call moves (chunked GEMMs split one collective in two)
 };
 
 /// What all stages share while their templates are built.
@@ -58,7 +58,7 @@ struct StageParameters {
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
 
 /// Appends the template of a stage to parts.program and returns its index. steps: repetitions of the step.
-std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
-                          std::int64_t steps, ProgramParts parts);
+std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+                          std::int64_t stage, std::int64_t steps, ProgramParts parts);
 
 }  // namespace fabricast

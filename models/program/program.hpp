@@ -26,7 +26,7 @@
 namespace fabricast::program {
 
 inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;
-inline constexpr std::size_t kSpeedStates = 5;           ///< alone, kernel waiting, network, nvlink, both
+inline constexpr std::size_t kSpeedStates = 5;  ///< alone, kernel waiting, network, nvlink, both
 inline constexpr std::uint32_t kFullSpeed = 1u << 16;
 
 enum class OpKind : std::uint8_t { compute, collective, p2p_batch, transfer, host, timer, step_end };
@@ -34,7 +34,7 @@ enum class Phase : std::uint8_t { none, forward, backward, recompute, reduce, op
 
 /// What an operation is, for accounts, timelines and error texts.
 struct Label {
-    std::uint32_t name = 0;       ///< index into Program::names
+    std::uint32_t name = 0;           ///< index into Program::names
     Account account = Account::idle;  ///< communication kind of collectives, p2p and transfers
     Phase phase = Phase::none;
     std::int16_t stage = -1;
@@ -44,17 +44,17 @@ struct Label {
 
 /// A priced run of kernels between two synchronisation points.
 struct CostClass {
-    Picoseconds work = 0;         ///< alone, GPU time
-    Picoseconds host = 0;         ///< time the CPU needs to issue all of it
-    Picoseconds host_first = 0;   ///< until its first kernel is issued
-    Picoseconds tail = 0;         ///< GPU time of the last kernel
+    Picoseconds work = 0;        ///< alone, GPU time
+    Picoseconds host = 0;        ///< time the CPU needs to issue all of it
+    Picoseconds host_first = 0;  ///< until its first kernel is issued
+    Picoseconds tail = 0;        ///< GPU time of the last kernel
     std::array<std::uint32_t, kSpeedStates> speed = {kFullSpeed, kFullSpeed, kFullSpeed, kFullSpeed, kFullSpeed};
     std::array<Picoseconds, kAccountCount> parts = {};  ///< sums to work
 };
 
 struct MemoryChange {
     MemoryCause cause;
-    Bytes bytes;                  ///< > 0 allocated when the operation starts, < 0 freed when it ends
+    Bytes bytes;  ///< > 0 allocated when the operation starts, < 0 freed when it ends
 };
 
 /// One message of a p2p batch.
@@ -67,11 +67,11 @@ struct MessageHalf {
 struct Operation {
     OpKind kind = OpKind::compute;
     std::uint8_t stream = 0;
-    bool host_sync = false;       ///< the CPU waits for this operation before it issues more
-    std::uint32_t payload = 0;    ///< compute: cost class; collective: call; p2p_batch: batch; transfer: transfer;
-                                  ///< host, timer: index into durations
-    std::uint32_t label = 0;      ///< index into Program::labels
-    std::vector<std::uint32_t> waits;       ///< node indices of operations in this template
+    bool host_sync = false;            ///< the CPU waits for this operation before it issues more
+    std::uint32_t payload = 0;         ///< compute: cost class; collective: call; p2p_batch: batch; transfer: transfer;
+                                       ///< host, timer: index into durations
+    std::uint32_t label = 0;           ///< index into Program::labels
+    std::vector<std::uint32_t> waits;  ///< node indices of operations in this template
     std::vector<MemoryChange> memory;
 };
 
@@ -86,7 +86,7 @@ struct Node {
 
 struct Template {
     std::string name;
-    std::uint8_t streams = 1;     ///< stream 0 is the compute stream
+    std::uint8_t streams = 1;  ///< stream 0 is the compute stream
     std::vector<Node> nodes;
     std::vector<Operation> operations;
     std::array<Bytes, kMemoryCauseCount> base_memory = {};
@@ -94,15 +94,15 @@ struct Template {
 
 /// A collective as every member calls it. What it costs on a group of a shape is in Program::plans.
 struct Call {
-    std::uint16_t slot = 0;       ///< communicator slot of the rank
-    std::uint8_t kind = 0;        ///< opaque to the engine; mismatching kinds or bytes of members are an error
+    std::uint16_t slot = 0;  ///< communicator slot of the rank
+    std::uint8_t kind = 0;   ///< opaque to the engine; mismatching kinds or bytes of members are an error
     Bytes bytes = 0;
 };
 
 struct Activity {
     Bytes work = 0;
     std::uint32_t weight = 1;
-    Rate cap = 0;                 ///< 0 = none
+    Rate cap = 0;                    ///< 0 = none
     std::uint32_t demand_class = 0;  ///< index into Group::demands
 };
 
@@ -114,10 +114,10 @@ struct Plan {
 };
 
 struct Group {
-    std::string name;             ///< "tp 17"
-    std::vector<std::uint32_t> members;   ///< ranks
+    std::string name;                    ///< "tp 17"
+    std::vector<std::uint32_t> members;  ///< ranks
     std::uint32_t shape = 0;
-    std::vector<std::uint32_t> demands;   ///< demand_class -> index into Program::demands
+    std::vector<std::uint32_t> demands;  ///< demand_class -> index into Program::demands
 };
 
 struct Batch {
@@ -127,22 +127,22 @@ struct Batch {
 /// Where the messages of a (source, destination, channel) go.
 struct Peer {
     std::uint32_t rank = kNone;
-    std::uint32_t channel = 0;    ///< distinguishes streams of messages between the same two ranks
-    std::uint32_t send_route = kNone;     ///< index into Program::routes; kNone when the slot never sends
-    std::uint32_t slots = 0;              ///< sender's side: 0 = rendezvous; else a buffer of so many messages: a send
-                                          ///< starts without its receive, ends when the data have left, and the data
-                                          ///< arrive after the route's latency (sizes are not compared)
+    std::uint32_t channel = 0;         ///< distinguishes streams of messages between the same two ranks
+    std::uint32_t send_route = kNone;  ///< index into Program::routes; kNone when the slot never sends
+    std::uint32_t slots = 0;           ///< sender's side: 0 = rendezvous; else a buffer of so many messages: a send
+                                       ///< starts without its receive, ends when the data have left, and the data
+                                       ///< arrive after the route's latency (sizes are not compared)
 };
 
 struct Route {
     Picoseconds latency = 0;
-    std::uint32_t demand = 0;     ///< index into Program::demands
+    std::uint32_t demand = 0;  ///< index into Program::demands
     Rate cap = 0;
     bool uses_nvlink = false, uses_network = false;
 };
 
 struct Transfer {
-    std::uint16_t route_slot = 0; ///< slot into Rank::transfer_routes
+    std::uint16_t route_slot = 0;  ///< slot into Rank::transfer_routes
     Bytes bytes = 0;
 };
 
@@ -160,7 +160,7 @@ struct Program {
     std::vector<Rank> ranks;
     std::vector<CostClass> costs;
     std::vector<Call> calls;
-    std::vector<std::vector<Plan>> plans;        ///< [call][shape]
+    std::vector<std::vector<Plan>> plans;  ///< [call][shape]
     std::vector<Group> groups;
     std::vector<Batch> batches;
     std::vector<Route> routes;

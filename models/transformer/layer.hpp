@@ -21,23 +21,23 @@ namespace fabricast {
 
 /// What a software stack does; selected by name (models/transformer/software.hpp).
 struct SoftwareFeatures {
-    std::string name;                     ///< "megatron-core-2024"
-    std::string attention = "fa2";        ///< "unfused", a key of GpuSpec::attention, or "auto" (resolve_attention)
-    Fusion fusion = Fusion::fused;        ///< norms, activations, residuals
+    std::string name;               ///< "megatron-core-2024"
+    std::string attention = "fa2";  ///< "unfused", a key of GpuSpec::attention, or "auto" (resolve_attention)
+    Fusion fusion = Fusion::fused;  ///< norms, activations, residuals
     bool dropout = false;
-    bool fp32_gradients = true;           ///< weight gradients accumulate in fp32 in the GEMM
-    bool fp32_reduce = true;              ///< gradients travel in fp32
-    bool split_projections = false;       ///< q, k, v and gate, up are GEMMs of their own
-    double loss_bytes_per_logit = 24;     ///< whole forward + backward of the loss, memory traffic
-    double logits_memory_per_logit = 6;   ///< bytes held at the peak of the loss (6: bf16 logits + fp32 softmax)
-    double fsdp_copy_bytes = 15;          ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
-    double host_per_kernel_s = 12e-6;     ///< CPU time to issue one kernel
-    double host_per_layer_s = 0;          ///< and per layer pass
-    bool cuda_graphs = false;             ///< host cost is nil
-    bool p2p_overlap = false;             ///< interleaved schedule: sends and receives off the compute stream
-    bool p2p_scatter_gather = true;       ///< without SP: send 1/tp, all-gather inside the node
-    bool tp_backward_overlap = false;     ///< backward TP reduction runs beside the weight gradient
-    double tp_hidden_fraction = 0;        ///< of TP traffic, by chunked GEMMs; not 0: stands for all TP overlap
+    bool fp32_gradients = true;          ///< weight gradients accumulate in fp32 in the GEMM
+    bool fp32_reduce = true;             ///< gradients travel in fp32
+    bool split_projections = false;      ///< q, k, v and gate, up are GEMMs of their own
+    double loss_bytes_per_logit = 24;    ///< whole forward + backward of the loss, memory traffic
+    double logits_memory_per_logit = 6;  ///< bytes held at the peak of the loss (6: bf16 logits + fp32 softmax)
+    double fsdp_copy_bytes = 15;         ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
+    double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
+    double host_per_layer_s = 0;         ///< and per layer pass
+    bool cuda_graphs = false;            ///< host cost is nil
+    bool p2p_overlap = false;            ///< interleaved schedule: sends and receives off the compute stream
+    bool p2p_scatter_gather = true;      ///< without SP: send 1/tp, all-gather inside the node
+    bool tp_backward_overlap = false;    ///< backward TP reduction runs beside the weight gradient
+    double tp_hidden_fraction = 0;       ///< of TP traffic, by chunked GEMMs; not 0: stands for all TP overlap
     bool allocator_expandable = true;
     std::vector<std::string> sources;
 };
@@ -58,8 +58,10 @@ enum class Recompute : std::uint8_t { none, selective, full };
 std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
 /// Backward kernels that produce the input gradient / the weight gradients. For attention the core's backward is
 /// in the data part.
-std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
-std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
+std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
+                                          Piece piece);
+std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
+                                            Piece piece);
 /// The kernels selective recomputation runs again (scores, softmax, dropout, context; or the flash forward).
 std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 
@@ -74,8 +76,8 @@ std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t grad
 
 /// Activation bytes one layer keeps for backward of one micro-batch; table at the head of activation.cpp.
 struct ActivationBytes {
-    std::int64_t kept = 0;        ///< under the recompute setting, between forward and backward
-    std::int64_t working = 0;     ///< extra while one layer is being processed (full set when recomputed)
+    std::int64_t kept = 0;     ///< under the recompute setting, between forward and backward
+    std::int64_t working = 0;  ///< extra while one layer is being processed (full set when recomputed)
 };
 ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r);
 /// Token ids and the dropout mask of the embedding.

@@ -46,7 +46,8 @@ private:
         return node.bound == program::kNone ? node.count : bindings_.at(node.bound);
     }
 
-    void locate(std::uint32_t begin, std::uint32_t end, std::vector<std::uint32_t>& path, std::vector<std::int64_t>& done) {
+    void locate(std::uint32_t begin, std::uint32_t end, std::vector<std::uint32_t>& path,
+                std::vector<std::int64_t>& done) {
         for (std::uint32_t n = begin; n < end;) {
             const Node& node = tmpl_.nodes[n];
             switch (node.kind) {
@@ -67,7 +68,8 @@ private:
                 case Node::Kind::repeat: {
                     const std::int64_t count = count_of(node);
                     if (count > 0) {
-                        if (path.size() == kMaxDepth) throw std::logic_error("program loops nest too deep");
+                        if (path.size() == kMaxDepth)
+                            throw std::logic_error("program loops nest too deep");
                         const std::vector<std::int64_t> before = done;
                         const auto loop = static_cast<std::uint32_t>(loops_.size());
                         loops_.push_back({n, count, {}});
@@ -92,7 +94,8 @@ private:
         for (std::uint32_t n = begin; n < end;) {
             const Node& node = tmpl_.nodes[n];
             if (node.kind == Node::Kind::operation) {
-                if (tmpl_.operations[node.operation].stream == stream) emit_operation(node.operation);
+                if (tmpl_.operations[node.operation].stream == stream)
+                    emit_operation(node.operation);
                 ++n;
                 continue;
             }
@@ -123,7 +126,8 @@ private:
         in.operation = op;
         in.label = operation.label;
         in.waits = static_cast<std::uint32_t>(code_.waits.size());
-        for (const std::uint32_t node : operation.waits) add_wait(op, tmpl_.nodes.at(node).operation);
+        for (const std::uint32_t node : operation.waits)
+            add_wait(op, tmpl_.nodes.at(node).operation);
         in.wait_count = static_cast<std::uint8_t>(code_.waits.size() - in.waits);
         code_.instructions.push_back(in);
     }
@@ -131,9 +135,11 @@ private:
     void add_wait(std::uint32_t consumer, std::uint32_t producer) {
         const Position& to = positions_[consumer];
         const Position& from = positions_[producer];
-        if (!from.reachable) return;  // inside a repeat that runs zero times
+        if (!from.reachable)
+            return;  // inside a repeat that runs zero times
         const std::uint8_t stream = tmpl_.operations[producer].stream;
-        if (stream == tmpl_.operations[consumer].stream) throw std::logic_error("a wait inside one stream is stream order");
+        if (stream == tmpl_.operations[consumer].stream)
+            throw std::logic_error("a wait inside one stream is stream order");
         Wait wait;
         wait.stream = stream;
         wait.base = from.sequence + 1;
@@ -147,7 +153,8 @@ private:
             wait.base += (loop.count - 1) * loop.stride[stream];
         }
         if (node_of_[producer] > node_of_[consumer]) {  // the previous iteration's
-            if (common == 0) throw std::logic_error("a wait on a later operation needs a common loop");
+            if (common == 0)
+                throw std::logic_error("a wait on a later operation needs a common loop");
             wait.base -= wait.stride[common - 1];
             wait.skip_first = static_cast<std::int8_t>(common - 1);
         }

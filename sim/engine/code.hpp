@@ -23,18 +23,18 @@ inline constexpr int kMaxDepth = 4;
 struct Instruction {
     enum class Kind : std::uint8_t { compute, collective, p2p_batch, transfer, host, timer, step_end, loop_end, halt };
     Kind kind = Kind::halt;
-    std::uint8_t level = 0;           ///< loop_end: which loop counter
+    std::uint8_t level = 0;  ///< loop_end: which loop counter
     bool host_sync = false;
     std::uint8_t wait_count = 0;
-    std::uint32_t waits = 0;          ///< first wait in Code::waits
-    std::uint32_t payload = 0;        ///< as Operation::payload; loop_end: first instruction of the body
-    std::uint32_t operation = 0;      ///< operation index in the template; loop_end: iterations
+    std::uint32_t waits = 0;      ///< first wait in Code::waits
+    std::uint32_t payload = 0;    ///< as Operation::payload; loop_end: first instruction of the body
+    std::uint32_t operation = 0;  ///< operation index in the template; loop_end: iterations
     std::uint32_t label = 0;
 };
 
 struct Wait {
     std::uint8_t stream = 0;
-    std::int8_t skip_first = -1;      ///< loop level whose first iteration has nothing to wait for; -1 = none
+    std::int8_t skip_first = -1;  ///< loop level whose first iteration has nothing to wait for; -1 = none
     std::int64_t base = 0;
     std::array<std::int64_t, kMaxDepth> stride = {};
 };

@@ -28,7 +28,8 @@ void Engine::bind() {
         const program::Rank& source = program_.ranks[rank];
         const auto [at, fresh] =
             lowered.try_emplace({source.tmpl, source.bindings}, static_cast<std::uint32_t>(codes_.size()));
-        if (fresh) codes_.push_back(lower(program_, source.tmpl, source.bindings));
+        if (fresh)
+            codes_.push_back(lower(program_, source.tmpl, source.bindings));
         code_of[rank] = at->second;
     }
     ranks_.resize(ranks);
@@ -39,13 +40,16 @@ void Engine::bind() {
         r.streams = static_cast<std::uint8_t>(r.code->entry.size());
         assert(r.streams <= kMaxStreams);
         r.slowness = program_.ranks[rank].slowness;
-        for (const std::uint32_t entry : r.code->entry) streams_.emplace_back().counter = entry;
+        for (const std::uint32_t entry : r.code->entry)
+            streams_.emplace_back().counter = entry;
     }
     groups_.resize(program_.groups.size());
-    for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].arrivals.reserve(program_.groups[g].members.size());
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+        groups_[g].arrivals.reserve(program_.groups[g].members.size());
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> channel_of;
     const auto channel = [&](std::uint32_t from, std::uint32_t to, std::uint32_t number) {
-        const auto [at, fresh] = channel_of.try_emplace({from, to, number}, static_cast<std::uint32_t>(channels_.size()));
+        const auto [at, fresh] =
+            channel_of.try_emplace({from, to, number}, static_cast<std::uint32_t>(channels_.size()));
         if (fresh) {
             channels_.emplace_back();
             channels_.back().source = from;
@@ -75,11 +79,13 @@ void Engine::bind() {
     for (const program::CostClass& cost : program_.costs) {
         first_part_.push_back(static_cast<std::uint32_t>(parts_.size()));
         for (std::size_t a = 0; a < kAccountCount; ++a) {
-            if (cost.parts[a] != 0) parts_.push_back({static_cast<Account>(a), cost.parts[a]});
+            if (cost.parts[a] != 0)
+                parts_.push_back({static_cast<Account>(a), cost.parts[a]});
         }
     }
     first_part_.push_back(static_cast<std::uint32_t>(parts_.size()));
-    for (const std::vector<LinkUse>& demand : demands_) alone_.push_back(network_.alone_rate(demand, 0));
+    for (const std::vector<LinkUse>& demand : demands_)
+        alone_.push_back(network_.alone_rate(demand, 0));
     queue_.reserve(ranks * 2 + 1024);
 }
 
@@ -94,11 +100,13 @@ EngineResult Engine::run() {
         do {
             const Event event = queue_.top();
             queue_.pop();
-            if (!stale(event)) dispatch(event);
+            if (!stale(event))
+                dispatch(event);
         } while (!queue_.empty() && queue_.top().time == now_);
         solve_network();
         update_speeds();
-        if (settled()) return result();
+        if (settled())
+            return result();
     }
     if (outcome_ == Outcome::done) {
         for (const Stream& stream : streams_) {
@@ -113,14 +121,17 @@ EngineResult Engine::run() {
 
 // True when what the event announced was put off, or happened, since.
 bool Engine::stale(const Event& event) const {
-    if (event.kind() == EventClass::compute_end) return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
+    if (event.kind() == EventClass::compute_end)
+        return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
     return event.kind() == EventClass::activity_end && network_.version(event.id()) != event.version();
 }
 
 // Moves the clock to the next event that still holds; false when there is none.
 bool Engine::next_instant() {
-    while (!queue_.empty() && stale(queue_.top())) queue_.pop();
-    if (queue_.empty()) return false;
+    while (!queue_.empty() && stale(queue_.top()))
+        queue_.pop();
+    if (queue_.empty())
+        return false;
     now_ = queue_.top().time;
     return true;
 }
@@ -144,10 +155,12 @@ void Engine::dispatch(const Event& event) {
                     end_delay(rank, stream);
                     break;
                 }
-                const program::Route& route = program_.routes[program_.ranks[rank].transfer_routes[transfer.route_slot]];
-                const Network::Id id = network_.start(demands_[route.demand], transfer.bytes, 1, route.cap,
-                                                      alone_[route.demand], now_);
-                if (owners_.size() <= id) owners_.resize(id + 1);
+                const program::Route& route =
+                    program_.routes[program_.ranks[rank].transfer_routes[transfer.route_slot]];
+                const Network::Id id =
+                    network_.start(demands_[route.demand], transfer.bytes, 1, route.cap, alone_[route.demand], now_);
+                if (owners_.size() <= id)
+                    owners_.resize(id + 1);
                 owners_[id] = {Owner::transfer, event.id()};
                 break;
             }
@@ -170,10 +183,13 @@ void Engine::run_rank(std::uint32_t rank) {
 Engine::UnmetWait Engine::unmet_wait(const RankState& r, const Stream& s, const Instruction& in) const {
     const Wait* wait = r.code->waits.data() + in.waits;
     for (int n = 0; n < in.wait_count; ++n, ++wait) {
-        if (wait->skip_first >= 0 && s.loop[static_cast<std::size_t>(wait->skip_first)] == 0) continue;
+        if (wait->skip_first >= 0 && s.loop[static_cast<std::size_t>(wait->skip_first)] == 0)
+            continue;
         std::int64_t needed = wait->base;
-        for (std::size_t level = 0; level < kMaxDepth; ++level) needed += wait->stride[level] * s.loop[level];
-        if (streams_[r.first_stream + wait->stream].completed < needed) return {wait->stream, needed};
+        for (std::size_t level = 0; level < kMaxDepth; ++level)
+            needed += wait->stride[level] * s.loop[level];
+        if (streams_[r.first_stream + wait->stream].completed < needed)
+            return {wait->stream, needed};
     }
     return {};
 }
@@ -182,7 +198,8 @@ Engine::UnmetWait Engine::unmet_wait(const RankState& r, const Stream& s, const 
 void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
     RankState& r = ranks_[rank];
     Stream& s = streams_[r.first_stream + stream];
-    if (s.state == StreamState::active || s.state == StreamState::halted) return;
+    if (s.state == StreamState::active || s.state == StreamState::halted)
+        return;
     for (;;) {
         const Instruction& in = r.code->instructions[s.counter];
         if (in.kind == Instruction::Kind::loop_end) {
@@ -210,7 +227,8 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
         s.state = StreamState::active;
         s.started = now_;
         r.active |= bit(stream);
-        if (recording_ && (options_.record_timeline || in.kind != Instruction::Kind::collective)) begin_record(rank, stream, in);
+        if (recording_ && (options_.record_timeline || in.kind != Instruction::Kind::collective))
+            begin_record(rank, stream, in);
         switch (in.kind) {
             case Instruction::Kind::compute: start_compute(rank, in); return;
             case Instruction::Kind::collective: arrive(rank, stream, in); return;
@@ -240,15 +258,18 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     RankState& r = ranks_[rank];
     Stream& s = streams_[r.first_stream + stream];
     const Instruction& in = r.code->instructions[s.counter];
-    if (step_fingerprint_.size() <= r.step) step_fingerprint_.resize(r.step + 1, 0);
+    if (step_fingerprint_.size() <= r.step)
+        step_fingerprint_.resize(r.step + 1, 0);
     const std::uint64_t id = (static_cast<std::uint64_t>(r.code->tmpl) << 32) | in.operation;
-    step_fingerprint_[r.step] += mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
-                                     static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
+    step_fingerprint_[r.step] +=
+        mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
+            static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
     if (recording_) {
         records_[s.record].finished = now_;
         trigger_ = s.record;
     }
-    if (in.host_sync) r.host_clock = std::max(r.host_clock, now_);
+    if (in.host_sync)
+        r.host_clock = std::max(r.host_clock, now_);
     ++s.completed;
     ++s.counter;
     s.state = StreamState::ready;
@@ -256,7 +277,8 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     r.wake |= bit(stream);
     for (std::uint32_t waiters = s.waiters; waiters != 0; waiters &= waiters - 1) {
         const auto waiter = static_cast<std::uint8_t>(std::countr_zero(waiters));
-        if (s.completed < streams_[r.first_stream + waiter].needed) continue;
+        if (s.completed < streams_[r.first_stream + waiter].needed)
+            continue;
         s.waiters &= ~bit(waiter);
         r.wake |= bit(waiter);
     }
@@ -285,7 +307,8 @@ void Engine::end_activity(Network::Id id) {
         case Owner::group: {
             GroupState& state = groups_[owner.id];
             state.slowed = state.slowed || slowed;
-            if (--state.pending == 0) finish_collective(owner.id);
+            if (--state.pending == 0)
+                finish_collective(owner.id);
             break;
         }
         case Owner::channel: finish_message(owner.id); break;
@@ -298,7 +321,8 @@ void Engine::end_activity(Network::Id id) {
 }
 
 void Engine::solve_network() {
-    if (!network_.needs_solve()) return;
+    if (!network_.needs_solve())
+        return;
     for (const Network::Id id : network_.solve(now_)) {
         queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
     }

@@ -39,27 +39,27 @@
 namespace fabricast::engine {
 
 struct EngineOptions {
-    Picoseconds quantum = 0;        ///< completion batching, 0 = exact
-    bool record_timeline = false;   ///< keep every record (56 bytes an operation)
-    bool track_path = false;        ///< keep the chains of causes that are still alive: EngineResult::path
-    bool stop_when_periodic = true; ///< false: run the whole program
+    Picoseconds quantum = 0;         ///< completion batching, 0 = exact
+    bool record_timeline = false;    ///< keep every record (56 bytes an operation)
+    bool track_path = false;         ///< keep the chains of causes that are still alive: EngineResult::path
+    bool stop_when_periodic = true;  ///< false: run the whole program
 };
 
 enum class Outcome : std::uint8_t { done, deadlock, mismatch };
 
 struct EngineResult {
     Outcome outcome = Outcome::done;
-    std::string message;            ///< deadlock, mismatch: who waits for what
-    Picoseconds end = 0;            ///< time of the last event
-    Picoseconds period = 0;         ///< of the last complete step (0 when the program has no step end)
+    std::string message;                           ///< deadlock, mismatch: who waits for what
+    Picoseconds end = 0;                           ///< time of the last event
+    Picoseconds period = 0;                        ///< of the last complete step (0 when the program has no step end)
     Picoseconds window_begin = 0, window_end = 0;  ///< rank 0's last complete step
     bool periodic = false;
-    std::uint32_t steps = 0;        ///< complete steps simulated
+    std::uint32_t steps = 0;                                       ///< complete steps simulated
     std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank, over its last complete step
                                                                    ///< (whole run when there is no step end)
     std::uint64_t events = 0, fingerprint = 0, solves = 0, activities_touched = 0;
-    std::vector<Record> timeline;   ///< with record_timeline
-    std::vector<Record> path;       ///< with either: chain of causes of the last step end, latest first; cause = next entry
+    std::vector<Record> timeline;  ///< with record_timeline
+    std::vector<Record> path;  ///< with either: chain of causes of the last step end, latest first; cause = next entry
     Picoseconds path_begin = 0, path_end = 0;  ///< the last complete step of the rank that ended it last
 };
 
@@ -74,38 +74,38 @@ private:
     static constexpr std::size_t kMaxStreams = 32;
     enum class StreamState : std::uint8_t { ready, blocked, active, halted };
     struct Stream {
-        std::uint32_t counter = 0;              ///< program counter
+        std::uint32_t counter = 0;  ///< program counter
         std::uint32_t record = program::kNone;
         std::int64_t completed = 0;
         std::array<std::uint32_t, kMaxDepth> loop = {};
         Picoseconds started = 0;
-        std::uint32_t pending = 0;              ///< p2p batch: messages still to finish
-        std::uint32_t waiters = 0;              ///< streams of the rank blocked until this one has completed more, bit mask
-        std::int64_t needed = 0;                ///< blocked: completions of the other stream it waits for
+        std::uint32_t pending = 0;  ///< p2p batch: messages still to finish
+        std::uint32_t waiters = 0;  ///< streams of the rank blocked until this one has completed more, bit mask
+        std::int64_t needed = 0;    ///< blocked: completions of the other stream it waits for
         StreamState state = StreamState::ready;
     };
     struct RankState {
         const Code* code = nullptr;
         std::uint32_t first_stream = 0;
         std::uint8_t streams = 0;
-        std::uint32_t wake = 0;                 ///< streams to try, bit mask
-        std::uint32_t active = 0;               ///< operations in flight, bit mask of streams
+        std::uint32_t wake = 0;    ///< streams to try, bit mask
+        std::uint32_t active = 0;  ///< operations in flight, bit mask of streams
         // compute in flight
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
-        __int128 remaining = 0;                 ///< ps at 1/65536 speed
+        __int128 remaining = 0;  ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
         bool computing = false, dirty = false;
         Picoseconds host_clock = 0;
         std::uint16_t kernels_waiting = 0, on_network = 0, on_nvlink = 0;  ///< communication of other streams
-        std::uint32_t step = 0;                 ///< steps completed
+        std::uint32_t step = 0;                                            ///< steps completed
     };
     struct Arrival {
         std::uint32_t rank, label;
-        std::uint32_t slot;                     ///< first_group_[rank] + communicator slot
+        std::uint32_t slot;  ///< first_group_[rank] + communicator slot
         std::uint8_t stream;
-        Picoseconds waited;                     ///< rank's waiting for members, all told, when it arrived
-        Picoseconds bubble;                     ///< bubble of the rank since the group last met
-        Picoseconds exposed = 0;                ///< ledger amount of the call's account when data began to move
+        Picoseconds waited;       ///< rank's waiting for members, all told, when it arrived
+        Picoseconds bubble;       ///< bubble of the rank since the group last met
+        Picoseconds exposed = 0;  ///< ledger amount of the call's account when data began to move
     };
     struct GroupState {
         std::vector<Arrival> arrivals;
@@ -115,7 +115,7 @@ private:
         bool slowed = false;
     };
     struct Half {
-        std::uint32_t rank = program::kNone;    ///< kNone: not posted
+        std::uint32_t rank = program::kNone;  ///< kNone: not posted
         std::uint32_t label = 0;
         Bytes bytes = 0;
         std::uint8_t stream = 0;
@@ -124,16 +124,16 @@ private:
     struct Channel {
         Half send, receive;
         std::uint32_t source = 0, target = 0, route = program::kNone;
-        std::uint32_t cause = program::kNone;   ///< record that released the later side
+        std::uint32_t cause = program::kNone;  ///< record that released the later side
         Picoseconds moving_since = 0;
-        std::uint32_t slots = 0;                ///< > 0: buffered
+        std::uint32_t slots = 0;                               ///< > 0: buffered
         std::uint64_t started = 0, arrived = 0, consumed = 0;  ///< messages of a buffered channel
         bool sending = false;
     };
     struct StepBoundary {
-        std::vector<Picoseconds> time;          ///< by rank
-        std::vector<Picoseconds> host_lead;     ///< by rank: CPU clock - time
-        std::vector<std::uint64_t> in_flight;   ///< by rank: hash of what runs and since when; 0 = nothing
+        std::vector<Picoseconds> time;         ///< by rank
+        std::vector<Picoseconds> host_lead;    ///< by rank: CPU clock - time
+        std::vector<std::uint64_t> in_flight;  ///< by rank: hash of what runs and since when; 0 = nothing
         std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank; empty two steps later
         std::uint32_t passed = 0;
         std::uint32_t last_record = program::kNone;  ///< step end of the rank that passed last
@@ -152,7 +152,7 @@ private:
     void advance(std::uint32_t rank, std::uint8_t stream);
     struct UnmetWait {
         std::uint8_t stream = 0;
-        std::int64_t needed = 0;                ///< 0: all waits are met
+        std::int64_t needed = 0;  ///< 0: all waits are met
     };
     UnmetWait unmet_wait(const RankState& r, const Stream& s, const Instruction& in) const;
     void complete(std::uint32_t rank, std::uint8_t stream);
@@ -192,7 +192,9 @@ private:
                            Picoseconds excess);
 
     void start_transfer(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
-    static std::uint32_t delay_id(std::uint32_t rank, std::uint8_t stream) { return rank * static_cast<std::uint32_t>(kMaxStreams) + stream; }
+    static std::uint32_t delay_id(std::uint32_t rank, std::uint8_t stream) {
+        return rank * static_cast<std::uint32_t>(kMaxStreams) + stream;
+    }
     void end_delay(std::uint32_t rank, std::uint8_t stream);
     void communication_on(std::uint32_t rank, std::uint8_t stream, bool network, bool nvlink, int change);
 
@@ -215,7 +217,7 @@ private:
 
     const program::Program& program_;
     EngineOptions options_;
-    std::vector<std::vector<LinkUse>> demands_; ///< as program_.demands, without the links that never decide
+    std::vector<std::vector<LinkUse>> demands_;  ///< as program_.demands, without the links that never decide
     Network network_;
     EventQueue queue_;
     Ledger ledger_;
@@ -227,36 +229,36 @@ private:
     std::vector<Channel> channels_;
     std::vector<std::uint32_t> send_channel_, receive_channel_;  ///< first_peer_[rank] + peer slot -> channel
     std::vector<std::uint32_t> first_peer_, first_group_;
-    std::vector<std::uint32_t> groups_of_;      ///< first_group_[rank] + communicator slot -> group
-    std::vector<Picoseconds> bubble_before_;    ///< first_group_[rank] + slot: rank's bubble when the group last met
+    std::vector<std::uint32_t> groups_of_;    ///< first_group_[rank] + communicator slot -> group
+    std::vector<Picoseconds> bubble_before_;  ///< first_group_[rank] + slot: rank's bubble when the group last met
     struct Part {
         Account account;
         Picoseconds time;
     };
-    std::vector<Part> parts_;                   ///< non-zero parts of cost class c from first_part_[c] on
+    std::vector<Part> parts_;  ///< non-zero parts of cost class c from first_part_[c] on
     std::vector<std::uint32_t> first_part_;
-    std::vector<Rate> alone_;                   ///< by demand
-    std::vector<ActivityOwner> owners_;         ///< by network activity
+    std::vector<Rate> alone_;            ///< by demand
+    std::vector<ActivityOwner> owners_;  ///< by network activity
     std::vector<std::uint32_t> dirty_ranks_;
     std::vector<StepBoundary> boundaries_;
     std::uint32_t steps_done_ = 0, steps_checked_ = 0;
-    std::vector<Arrival> finishing_;            ///< scratch of finish_collective
+    std::vector<Arrival> finishing_;  ///< scratch of finish_collective
     bool periodic_ = false;
     std::vector<std::uint64_t> step_fingerprint_;
     std::uint64_t events_ = 0;
-    std::uint32_t trigger_ = program::kNone;    ///< record whose end is being processed
-    bool recording_ = false;                    ///< causes are followed at all
-    struct Trace {                              ///< a record while the run goes on: two to a cache line
+    std::uint32_t trigger_ = program::kNone;  ///< record whose end is being processed
+    bool recording_ = false;                  ///< causes are followed at all
+    struct Trace {                            ///< a record while the run goes on: two to a cache line
         std::uint32_t cause = program::kNone;
-        std::uint32_t holders = 0;              ///< streams, causes and channels that name it
+        std::uint32_t holders = 0;  ///< streams, causes and channels that name it
         std::uint32_t rank = 0;
-        std::uint32_t operation = 0;            ///< operation << 5 | stream
+        std::uint32_t operation = 0;  ///< operation << 5 | stream
         Picoseconds started = 0, finished = 0;
     };
     Record record_of(std::uint32_t trace) const;
     std::vector<Trace> records_;
-    std::vector<Picoseconds> issued_;           ///< by record, with record_timeline
-    std::vector<std::uint32_t> free_records_;   ///< nobody names them (never with record_timeline)
+    std::vector<Picoseconds> issued_;          ///< by record, with record_timeline
+    std::vector<std::uint32_t> free_records_;  ///< nobody names them (never with record_timeline)
     Outcome outcome_ = Outcome::done;
     std::string message_;
 };

@@ -5,7 +5,8 @@
 namespace fabricast::engine {
 
 void Engine::hold_record(std::uint32_t record) {
-    if (record != program::kNone) ++records_[record].holders;
+    if (record != program::kNone)
+        ++records_[record].holders;
 }
 
 void Engine::drop_record(std::uint32_t record) {
@@ -38,7 +39,8 @@ void Engine::begin_record(std::uint32_t rank, std::uint8_t stream, const Instruc
     drop_record(s.record);
     s.record = new_record();
     records_[s.record] = {trigger_, 1, rank, in.operation << 5 | stream, now_, now_};
-    if (options_.record_timeline) issued_.push_back(now_);
+    if (options_.record_timeline)
+        issued_.push_back(now_);
 }
 
 // All members of a collective move data for the same time from the same cause: they share one record.
@@ -47,7 +49,9 @@ void Engine::share_record(const GroupState& state) {
     const std::uint32_t record = new_record();
     const Instruction& in = ranks_[last.rank].code->instructions[stream_of(last.rank, last.stream).counter];
     hold_record(state.cause);
-    records_[record] = {state.cause, static_cast<std::uint32_t>(state.arrivals.size()), last.rank, in.operation << 5 | last.stream, now_, now_};
+    records_[record] = {state.cause, static_cast<std::uint32_t>(state.arrivals.size()),
+                        last.rank,   in.operation << 5 | last.stream,
+                        now_,        now_};
     for (const Arrival& arrival : state.arrivals) {
         Stream& s = stream_of(arrival.rank, arrival.stream);
         drop_record(s.record);
@@ -59,18 +63,27 @@ Record Engine::record_of(std::uint32_t trace) const {
     const Trace& t = records_[trace];
     const std::uint32_t operation = t.operation >> 5;
     const std::uint32_t label = program_.templates[program_.ranks[t.rank].tmpl].operations[operation].label;
-    return {t.rank, t.cause, label, operation, static_cast<std::uint8_t>(t.operation & 31u), issued_.empty() ? t.started : issued_[trace], t.started, t.finished};
+    return {t.rank,
+            t.cause,
+            label,
+            operation,
+            static_cast<std::uint8_t>(t.operation & 31u),
+            issued_.empty() ? t.started : issued_[trace],
+            t.started,
+            t.finished};
 }
 
 void Engine::collect_path(EngineResult& out) const {
-    if (!recording_ || steps_done_ == 0) return;
+    if (!recording_ || steps_done_ == 0)
+        return;
     const std::uint32_t last = boundaries_[steps_done_ - 1].last_record;
     out.path_end = records_[last].finished;
     out.path_begin = out.path_end - out.period;
     for (std::uint32_t at = last; at != program::kNone; at = records_[at].cause) {
         out.path.push_back(record_of(at));
         out.path.back().cause = static_cast<std::uint32_t>(out.path.size());
-        if (records_[at].started <= out.path_begin) break;
+        if (records_[at].started <= out.path_begin)
+            break;
     }
     out.path.back().cause = program::kNone;
 }

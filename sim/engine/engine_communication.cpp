@@ -15,8 +15,8 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
     GroupState& state = groups_[g];
     if (state.arrivals.empty()) {
         state.call = in.payload;
-    } else if (state.call != in.payload && (program_.calls[state.call].kind != call.kind ||
-                                            program_.calls[state.call].bytes != call.bytes)) {
+    } else if (state.call != in.payload &&
+               (program_.calls[state.call].kind != call.kind || program_.calls[state.call].bytes != call.bytes)) {
         fail(Outcome::mismatch, "members of group " + program_.groups[g].name + " call different collectives: " +
                                     describe(state.arrivals.front().rank, state.arrivals.front().stream) + "; " +
                                     describe(rank, stream));
@@ -41,13 +41,15 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
 void Engine::settle_waits(const GroupState& state) {
     Picoseconds bubble = INT64_MAX;
     for (const Arrival& arrival : state.arrivals) {
-        if (stream_of(arrival.rank, arrival.stream).started == now_) bubble = std::min(bubble, arrival.bubble);
+        if (stream_of(arrival.rank, arrival.stream).started == now_)
+            bubble = std::min(bubble, arrival.bubble);
     }
     for (const Arrival& arrival : state.arrivals) {
         ledger_.charge(arrival.rank, now_);
         const Picoseconds waited = ledger_.waited(arrival.rank) - arrival.waited;
         if (waited != 0) {
-            const Picoseconds of_bubble = ledger_.settle_waiting(arrival.rank, Account::bubble, std::min(waited, bubble));
+            const Picoseconds of_bubble =
+                ledger_.settle_waiting(arrival.rank, Account::bubble, std::min(waited, bubble));
             ledger_.settle_waiting(arrival.rank, Account::straggler, waited - of_bubble);
         }
         bubble_before_[arrival.slot] = ledger_.amount(arrival.rank, Account::bubble);
@@ -74,7 +76,8 @@ void Engine::start_moving(std::uint32_t g) {
             set_cause(record, state.cause);
         }
     }
-    if (recording_ && !options_.record_timeline) share_record(state);
+    if (recording_ && !options_.record_timeline)
+        share_record(state);
     queue_.push({now_ + state.plan->latency, EventClass::latency_end, g});
 }
 
@@ -83,16 +86,19 @@ void Engine::start_activities(std::uint32_t g) {
     const program::Group& group = program_.groups[g];
     state.pending = 0;
     for (const program::Activity& activity : state.plan->activities) {
-        if (activity.work == 0) continue;
+        if (activity.work == 0)
+            continue;
         const std::uint32_t demand = group.demands[activity.demand_class];
         const Rate alone = activity.cap > 0 ? std::min(activity.cap, alone_[demand]) : alone_[demand];
         const Network::Id id =
             network_.start(demands_[demand], activity.work, activity.weight, activity.cap, alone, now_);
-        if (owners_.size() <= id) owners_.resize(id + 1);
+        if (owners_.size() <= id)
+            owners_.resize(id + 1);
         owners_[id] = {Owner::group, g};
         ++state.pending;
     }
-    if (state.pending == 0) finish_collective(g);
+    if (state.pending == 0)
+        finish_collective(g);
 }
 
 void Engine::finish_collective(std::uint32_t g) {
@@ -102,9 +108,11 @@ void Engine::finish_collective(std::uint32_t g) {
     if (state.slowed) {
         Picoseconds slowest = 0;
         for (const program::Activity& activity : state.plan->activities) {
-            if (activity.work == 0) continue;
+            if (activity.work == 0)
+                continue;
             const Rate alone = alone_[group.demands[activity.demand_class]];
-            slowest = std::max(slowest, Network::duration(activity.work, activity.cap > 0 ? std::min(activity.cap, alone) : alone));
+            slowest = std::max(
+                slowest, Network::duration(activity.work, activity.cap > 0 ? std::min(activity.cap, alone) : alone));
         }
         excess = now_ - state.moving_since - state.plan->latency - slowest;
     }
@@ -150,7 +158,8 @@ void Engine::post(std::uint32_t rank, std::uint8_t stream, const Instruction& in
             continue;
         }
         const Half& other = half.is_send ? channels_[c].receive : channels_[c].send;
-        if (other.rank != program::kNone) match(c);
+        if (other.rank != program::kNone)
+            match(c);
     }
 }
 
@@ -171,7 +180,8 @@ void Engine::match(std::uint32_t c) {
     }
     for (Half* half : {&channel.send, &channel.receive}) {
         ledger_.waiting_message(half->rank, -1, now_);
-        if (half->stream != 0) --ranks_[half->rank].kernels_waiting;
+        if (half->stream != 0)
+            --ranks_[half->rank].kernels_waiting;
         ledger_.moving(half->rank, account_of(half->label), +1, now_);
         half->exposed = ledger_.amount(half->rank, account_of(half->label));
         communication_on(half->rank, half->stream, route.uses_network, route.uses_nvlink, +1);
@@ -183,8 +193,10 @@ void Engine::match(std::uint32_t c) {
 // `slots` messages are sent ahead of the receiver.
 void Engine::post_buffered(std::uint32_t c, bool is_send) {
     const Channel& channel = channels_[c];
-    if (is_send && channel.started - channel.consumed < channel.slots) start_buffered(c);
-    if (!is_send && channel.arrived > channel.consumed) deliver(c);
+    if (is_send && channel.started - channel.consumed < channel.slots)
+        start_buffered(c);
+    if (!is_send && channel.arrived > channel.consumed)
+        deliver(c);
 }
 
 void Engine::start_buffered(std::uint32_t c) {
@@ -195,13 +207,16 @@ void Engine::start_buffered(std::uint32_t c) {
     channel.moving_since = now_;
     Half& half = channel.send;
     ledger_.waiting_message(half.rank, -1, now_);
-    if (half.stream != 0) --ranks_[half.rank].kernels_waiting;
+    if (half.stream != 0)
+        --ranks_[half.rank].kernels_waiting;
     ledger_.moving(half.rank, account_of(half.label), +1, now_);
     half.exposed = ledger_.amount(half.rank, account_of(half.label));
     communication_on(half.rank, half.stream, route.uses_network, route.uses_nvlink, +1);
     const Rate alone = route.cap > 0 ? std::min(route.cap, alone_[route.demand]) : alone_[route.demand];
-    const Network::Id id = network_.start(demands_[route.demand], std::max<Bytes>(half.bytes, 1), 1, route.cap, alone, now_);
-    if (owners_.size() <= id) owners_.resize(id + 1);
+    const Network::Id id =
+        network_.start(demands_[route.demand], std::max<Bytes>(half.bytes, 1), 1, route.cap, alone, now_);
+    if (owners_.size() <= id)
+        owners_.resize(id + 1);
     owners_[id] = {Owner::channel, c};
 }
 
@@ -226,20 +241,24 @@ void Engine::deliver(std::uint32_t c) {
     channel.receive = {};
     ++channel.consumed;
     ledger_.waiting_message(receive.rank, -1, now_);
-    if (receive.stream != 0) --ranks_[receive.rank].kernels_waiting;
-    if (channel.send.rank != program::kNone && !channel.sending) start_buffered(c);
+    if (receive.stream != 0)
+        --ranks_[receive.rank].kernels_waiting;
+    if (channel.send.rank != program::kNone && !channel.sending)
+        start_buffered(c);
     end_half(receive);
 }
 
 void Engine::end_half(const Half& half) {
-    if (--stream_of(half.rank, half.stream).pending == 0) complete(half.rank, half.stream);
+    if (--stream_of(half.rank, half.stream).pending == 0)
+        complete(half.rank, half.stream);
 }
 
 void Engine::start_message(std::uint32_t c) {
     if (channels_[c].slots > 0) {  // the data arrive
         ++channels_[c].arrived;
         const std::uint32_t receiver = channels_[c].receive.rank;
-        if (receiver == program::kNone) return;
+        if (receiver == program::kNone)
+            return;
         deliver(c);
         run_rank(receiver);
         return;
@@ -252,7 +271,8 @@ void Engine::start_message(std::uint32_t c) {
     const program::Route& route = program_.routes[channel.route];
     const Rate alone = route.cap > 0 ? std::min(route.cap, alone_[route.demand]) : alone_[route.demand];
     const Network::Id id = network_.start(demands_[route.demand], channel.send.bytes, 1, route.cap, alone, now_);
-    if (owners_.size() <= id) owners_.resize(id + 1);
+    if (owners_.size() <= id)
+        owners_.resize(id + 1);
     owners_[id] = {Owner::channel, c};
 }
 
@@ -277,16 +297,19 @@ void Engine::finish_message(std::uint32_t c) {
     finish_half(send, route, uncontended, excess);
     finish_half(receive, route, uncontended, excess);
     for (const Half& half : {send, receive}) {
-        if (--stream_of(half.rank, half.stream).pending != 0) continue;
+        if (--stream_of(half.rank, half.stream).pending != 0)
+            continue;
         if (recording_) {  // the message that ends last tells what the batch waited for
             const std::uint32_t record = stream_of(half.rank, half.stream).record;
             records_[record].started = moving_since;
-            if (stream_of(half.rank, half.stream).started != moving_since) set_cause(record, cause);  // the other side came later
+            if (stream_of(half.rank, half.stream).started != moving_since)
+                set_cause(record, cause);  // the other side came later
         }
         complete(half.rank, half.stream);
         run_rank(half.rank);
     }
-    if (recording_) drop_record(cause);
+    if (recording_)
+        drop_record(cause);
 }
 
 void Engine::finish_half(const Half& half, const program::Route& route, Picoseconds uncontended, Picoseconds excess) {
@@ -299,7 +322,8 @@ void Engine::finish_half(const Half& half, const program::Route& route, Picoseco
 // Exposed time beyond the uncontended is contention; what an earlier step was charged stays there.
 void Engine::charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
                                Picoseconds excess) {
-    if (excess <= 0) return;
+    if (excess <= 0)
+        return;
     const std::uint32_t step = ranks_[rank].step;
     const Picoseconds amount = ledger_.amount(rank, account);
     const Picoseconds earlier = step > 0 ? boundaries_[step - 1].accounts[rank][static_cast<std::size_t>(account)] : 0;

@@ -26,14 +26,17 @@ void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
 void Engine::update_speed(std::uint32_t rank) {
     RankState& r = ranks_[rank];
     r.dirty = false;
-    if (!r.computing || now_ >= r.unfloored) return;  // all work done: only the CPU is waited for
-    const std::size_t state = r.on_network != 0 ? (r.on_nvlink != 0 ? 4 : 2)
-                                                : (r.on_nvlink != 0 ? 3 : (r.kernels_waiting != 0 ? 1 : 0));
+    if (!r.computing || now_ >= r.unfloored)
+        return;  // all work done: only the CPU is waited for
+    const std::size_t state =
+        r.on_network != 0 ? (r.on_nvlink != 0 ? 4 : 2) : (r.on_nvlink != 0 ? 3 : (r.kernels_waiting != 0 ? 1 : 0));
     const std::uint32_t speed = program_.costs[r.cost].speed[state];
-    if (speed == r.speed) return;
+    if (speed == r.speed)
+        return;
     if (now_ > r.updated) {
         r.remaining -= static_cast<__int128>(now_ - r.updated) * r.speed;
-        if (r.remaining < 0) r.remaining = 0;
+        if (r.remaining < 0)
+            r.remaining = 0;
         r.updated = now_;
     }
     r.speed = speed;
@@ -43,13 +46,15 @@ void Engine::update_speed(std::uint32_t rank) {
 }
 
 void Engine::update_speeds() {
-    for (const std::uint32_t rank : dirty_ranks_) update_speed(rank);
+    for (const std::uint32_t rank : dirty_ranks_)
+        update_speed(rank);
     dirty_ranks_.clear();
 }
 
 void Engine::mark_dirty(std::uint32_t rank) {
     RankState& r = ranks_[rank];
-    if (r.dirty || !r.computing) return;
+    if (r.dirty || !r.computing)
+        return;
     r.dirty = true;
     dirty_ranks_.push_back(rank);
 }
@@ -75,10 +80,13 @@ void Engine::end_compute(std::uint32_t rank) {
 
 // Communication of a stream beside the compute stream comes or goes on a rank.
 void Engine::communication_on(std::uint32_t rank, std::uint8_t stream, bool network, bool nvlink, int change) {
-    if (stream == 0) return;
+    if (stream == 0)
+        return;
     RankState& r = ranks_[rank];
-    if (network) r.on_network = static_cast<std::uint16_t>(r.on_network + change);
-    if (nvlink) r.on_nvlink = static_cast<std::uint16_t>(r.on_nvlink + change);
+    if (network)
+        r.on_network = static_cast<std::uint16_t>(r.on_network + change);
+    if (nvlink)
+        r.on_nvlink = static_cast<std::uint16_t>(r.on_nvlink + change);
     mark_dirty(rank);
 }
 

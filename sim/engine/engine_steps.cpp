@@ -27,11 +27,13 @@ void Engine::end_step(std::uint32_t rank) {
     boundary.in_flight[rank] = in_flight(rank);
     if (++boundary.passed == ranks_.size()) {
         steps_done_ = step + 1;
-        if (step >= 2) boundaries_[step - 2].accounts = {};
+        if (step >= 2)
+            boundaries_[step - 2].accounts = {};
         if (recording_) {
             boundary.last_record = stream_of(rank, 0).record;
             hold_record(boundary.last_record);
-            if (step >= 1) drop_record(boundaries_[step - 1].last_record);
+            if (step >= 1)
+                drop_record(boundaries_[step - 1].last_record);
         }
     }
 }
@@ -44,8 +46,10 @@ std::uint64_t Engine::in_flight(std::uint32_t rank) const {
     for (std::uint8_t stream = 0; stream < r.streams; ++stream) {
         const Stream& s = stream_of(rank, stream);
         const Instruction& in = r.code->instructions[s.counter];
-        const bool starts = (r.wake & bit(stream)) != 0 && s.state == StreamState::blocked && unmet_wait(r, s, in).needed == 0;
-        if (s.state != StreamState::active && !starts) continue;
+        const bool starts =
+            (r.wake & bit(stream)) != 0 && s.state == StreamState::blocked && unmet_wait(r, s, in).needed == 0;
+        if (s.state != StreamState::active && !starts)
+            continue;
         const Picoseconds since = starts ? 0 : now_ - s.started;
         hash += mix(mix((static_cast<std::uint64_t>(stream) << 32 | in.operation) + 0x9e3779b97f4a7c15ull) ^
                     static_cast<std::uint64_t>(since));
@@ -64,7 +68,8 @@ bool Engine::host_repeats(std::uint32_t rank, const StepBoundary* before, const 
 
 // True when the step repeats and the run may stop.
 bool Engine::settled() {
-    if (steps_done_ == steps_checked_ || periodic_) return false;
+    if (steps_done_ == steps_checked_ || periodic_)
+        return false;
     steps_checked_ = steps_done_;
     const std::uint32_t last = steps_done_ - 1;
     const StepBoundary& boundary = boundaries_[last];
@@ -110,12 +115,15 @@ EngineResult Engine::result() {
         }
         out.window_end = now_;
     }
-    const std::size_t counted = steps_done_ > 0 ? std::min<std::size_t>(steps_done_, step_fingerprint_.size()) : step_fingerprint_.size();
-    for (std::size_t step = 0; step < counted; ++step) out.fingerprint += step_fingerprint_[step];
+    const std::size_t counted =
+        steps_done_ > 0 ? std::min<std::size_t>(steps_done_, step_fingerprint_.size()) : step_fingerprint_.size();
+    for (std::size_t step = 0; step < counted; ++step)
+        out.fingerprint += step_fingerprint_[step];
     collect_path(out);
     if (options_.record_timeline) {
         out.timeline.reserve(records_.size());
-        for (std::uint32_t trace = 0; trace < records_.size(); ++trace) out.timeline.push_back(record_of(trace));
+        for (std::uint32_t trace = 0; trace < records_.size(); ++trace)
+            out.timeline.push_back(record_of(trace));
     }
     return out;
 }

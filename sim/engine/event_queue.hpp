@@ -50,7 +50,8 @@ public:
         std::size_t at = heap_.size() - 1;
         while (at > 0) {
             const std::size_t parent = (at - 1) / kArity;
-            if (!heap_[parent].later_than(event)) break;
+            if (!heap_[parent].later_than(event))
+                break;
             heap_[at] = heap_[parent];
             at = parent;
         }
@@ -60,11 +61,13 @@ public:
     void pop() {
         const Event last = heap_.back();
         heap_.pop_back();
-        if (heap_.empty()) return;
+        if (heap_.empty())
+            return;
         std::size_t at = 0;
         for (;;) {
             const std::size_t child = at * kArity + 1;
-            if (child >= heap_.size()) break;
+            if (child >= heap_.size())
+                break;
             std::size_t first = child;
             if (child + kArity <= heap_.size()) {
                 const std::size_t a = heap_[child].later_than(heap_[child + 1]) ? child + 1 : child;
@@ -72,10 +75,12 @@ public:
                 first = heap_[a].later_than(heap_[b]) ? b : a;
             } else {
                 for (std::size_t c = child + 1; c < heap_.size(); ++c) {
-                    if (heap_[first].later_than(heap_[c])) first = c;
+                    if (heap_[first].later_than(heap_[c]))
+                        first = c;
                 }
             }
-            if (!last.later_than(heap_[first])) break;
+            if (!last.later_than(heap_[first]))
+                break;
             heap_[at] = heap_[first];
             at = first;
         }

@@ -17,7 +17,7 @@ namespace fabricast::engine {
 
 class Ledger {
 public:
-    static constexpr std::size_t kComputing = kAccountCount;        ///< being computed, not yet split
+    static constexpr std::size_t kComputing = kAccountCount;           ///< being computed, not yet split
     static constexpr std::size_t kWaitingMembers = kAccountCount + 1;  ///< waiting, culprit not yet known
     static constexpr std::size_t kBuckets = kAccountCount + 2;
     using Buckets = std::array<Picoseconds, kBuckets>;
@@ -34,9 +34,11 @@ public:
     void charge(std::uint32_t rank, Picoseconds now) {
         Rank& r = ranks_[rank];
         const Picoseconds passed = now - r.since;
-        if (passed == 0) return;
+        if (passed == 0)
+            return;
         r.bucket[r.state] += passed;
-        if (r.state == kWaitingMembers) r.waited += passed;
+        if (r.state == kWaitingMembers)
+            r.waited += passed;
         r.since = now;
     }
 
@@ -50,8 +52,10 @@ public:
         Rank& r = ranks_[rank];
         const auto a = static_cast<std::size_t>(account);
         r.moving[a] = static_cast<std::uint8_t>(r.moving[a] + change);
-        if (r.moving[a] == 0) r.moving_mask &= ~(1u << a);
-        else r.moving_mask |= 1u << a;
+        if (r.moving[a] == 0)
+            r.moving_mask &= ~(1u << a);
+        else
+            r.moving_mask |= 1u << a;
         choose(r);
     }
     void waiting_members(std::uint32_t rank, int change, Picoseconds now) {
@@ -85,15 +89,21 @@ private:
         std::uint32_t moving_mask = 0;
         std::uint16_t members = 0, messages = 0;
         bool computing = false;
-        std::array<std::uint8_t, kAccountCount> moving = {};  ///< operations of each kind, fewer than the streams of a rank
+        std::array<std::uint8_t, kAccountCount> moving =
+            {};  ///< operations of each kind, fewer than the streams of a rank
         Buckets bucket = {};
     };
     static void choose(Rank& r) {
-        if (r.computing) r.state = kComputing;
-        else if (r.moving_mask != 0) r.state = static_cast<std::uint32_t>(std::countr_zero(r.moving_mask));
-        else if (r.members != 0) r.state = kWaitingMembers;
-        else if (r.messages != 0) r.state = static_cast<std::uint32_t>(Account::bubble);
-        else r.state = static_cast<std::uint32_t>(Account::idle);
+        if (r.computing)
+            r.state = kComputing;
+        else if (r.moving_mask != 0)
+            r.state = static_cast<std::uint32_t>(std::countr_zero(r.moving_mask));
+        else if (r.members != 0)
+            r.state = kWaitingMembers;
+        else if (r.messages != 0)
+            r.state = static_cast<std::uint32_t>(Account::bubble);
+        else
+            r.state = static_cast<std::uint32_t>(Account::idle);
     }
     std::vector<Rank> ranks_;
 };

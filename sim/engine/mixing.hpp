@@ -14,8 +14,6 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 }
 
 /// Bit of a stream in the masks of a rank.
-constexpr std::uint32_t bit(std::uint8_t stream) {
-    return 1u << stream;
-}
+constexpr std::uint32_t bit(std::uint8_t stream) { return 1u << stream; }
 
 }  // namespace fabricast::engine

@@ -11,9 +11,7 @@ constexpr std::uint32_t kCap = 0x80000000u;
 /// Work of one byte in (rate unit x picosecond).
 constexpr __int128 kWorkPerByte = static_cast<__int128>(kRateUnitsPerByte) * kPicosecondsPerSecond;
 
-__int128 divide_up(__int128 a, __int128 b) {
-    return (a + b - 1) / b;
-}
+__int128 divide_up(__int128 a, __int128 b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -78,7 +76,8 @@ void Network::remove(Id id) {
     }
     activity.alive = false;
     ++activity.version;
-    if (activity.rate == 0) std::erase(new_activities_, id);
+    if (activity.rate == 0)
+        std::erase(new_activities_, id);
     free_.push_back(id);
     --active_;
 }
@@ -93,7 +92,8 @@ Rate Network::alone_rate(std::span<const LinkUse> demand, Rate cap) const {
     Rate rate = cap > 0 ? cap : INT64_MAX;
     for (const LinkUse& use : demand) {
         const Wide limit = (static_cast<Wide>(links_[index(use.link)].capacity) << 16) / use.coefficient;
-        if (limit < rate) rate = static_cast<Rate>(limit);
+        if (limit < rate)
+            rate = static_cast<Rate>(limit);
     }
     return std::max<Rate>(rate, 1);
 }
@@ -108,30 +108,35 @@ Network::Wide Network::level_of(const Link& link) const {
 
 void Network::include(Id id) {
     Activity& activity = activities_[id];
-    if (activity.mark == epoch_) return;
+    if (activity.mark == epoch_)
+        return;
     activity.mark = epoch_;
     set_.push_back(id);
 }
 
 void Network::touch(std::uint32_t l) {
     Link& link = links_[l];
-    if (link.mark == epoch_) return;
+    if (link.mark == epoch_)
+        return;
     link.mark = epoch_;
     touched_links_.push_back(l);
     if (link.saturated || link.next_saturated) {
-        for (const Member& member : link.members) include(member.activity);
+        for (const Member& member : link.members)
+            include(member.activity);
     }
 }
 
 void Network::close_over_saturated() {
     for (; closed_ < set_.size(); ++closed_) {
-        for (const LinkUse& use : activities_[set_[closed_]].demand) touch(static_cast<std::uint32_t>(index(use.link)));
+        for (const LinkUse& use : activities_[set_[closed_]].demand)
+            touch(static_cast<std::uint32_t>(index(use.link)));
     }
 }
 
 void Network::freeze(Id id, Wide level) {
     Activity& activity = activities_[id];
-    if (activity.frozen) return;
+    if (activity.frozen)
+        return;
     activity.frozen = true;
     activity.next_rate = std::max<Rate>(1, static_cast<Rate>((activity.weight * level) >> kLevelBits));
     for (const LinkUse& use : activity.demand) {
@@ -145,7 +150,8 @@ void Network::freeze(Id id, Wide level) {
 // it does meet others.
 bool Network::fill_single(Activity& activity) {
     for (const LinkUse& use : activity.demand) {
-        if (links_[index(use.link)].demand != static_cast<std::int64_t>(use.coefficient) * activity.weight) return false;
+        if (links_[index(use.link)].demand != static_cast<std::int64_t>(use.coefficient) * activity.weight)
+            return false;
     }
     Wide best = activity.cap > 0 ? (static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight : -1;
     Wide last_room = -1, last_level = 0;
@@ -158,7 +164,8 @@ bool Network::fill_single(Activity& activity) {
             last_demand = link.demand;
             last_level = level_of(link);
         }
-        if (best < 0 || last_level < best) best = last_level;
+        if (best < 0 || last_level < best)
+            best = last_level;
         levels_.push_back({last_level, static_cast<std::uint32_t>(index(use.link))});
     }
     for (const Level& level : levels_) {
@@ -188,16 +195,20 @@ void Network::fill() {
         }
     }
     bool all_single = true;
-    for (const Id id : set_) all_single = fill_single(activities_[id]) && all_single;
-    if (all_single) return;
+    for (const Id id : set_)
+        all_single = fill_single(activities_[id]) && all_single;
+    if (all_single)
+        return;
     const auto higher = [](const Level& a, const Level& b) { return a.value > b.value; };
     heap_.clear();
     for (const std::uint32_t l : touched_links_) {
-        if (links_[l].demand > 0) heap_.push_back({level_of(links_[l]), l});
+        if (links_[l].demand > 0)
+            heap_.push_back({level_of(links_[l]), l});
     }
     for (std::uint32_t i = 0; i < set_.size(); ++i) {
         const Activity& activity = activities_[set_[i]];
-        if (activity.cap > 0 && !activity.frozen) heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
+        if (activity.cap > 0 && !activity.frozen)
+            heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
     }
     std::make_heap(heap_.begin(), heap_.end(), higher);
     while (!heap_.empty()) {
@@ -208,10 +219,12 @@ void Network::fill() {
             Level candidate = heap_.back();
             heap_.pop_back();
             if ((candidate.link & kCap) != 0) {
-                if (activities_[set_[candidate.link & ~kCap]].frozen) continue;
+                if (activities_[set_[candidate.link & ~kCap]].frozen)
+                    continue;
             } else {
                 const Link& link = links_[candidate.link];
-                if (link.demand == 0) continue;
+                if (link.demand == 0)
+                    continue;
                 const Wide current = level_of(link);
                 if (current > candidate.value) {
                     candidate.value = current;
@@ -230,7 +243,8 @@ void Network::fill() {
             }
             links_[t].next_saturated = true;
             for (const Member& member : links_[t].members) {
-                if (activities_[member.activity].mark == epoch_) freeze(member.activity, level);
+                if (activities_[member.activity].mark == epoch_)
+                    freeze(member.activity, level);
             }
         }
     }
@@ -241,20 +255,25 @@ bool Network::grow() {
     const std::size_t before = set_.size();
     for (std::size_t i = 0; i < touched_links_.size(); ++i) {
         const Link& link = links_[touched_links_[i]];
-        if (!link.next_saturated || link.saturated) continue;
-        for (const Member& member : link.members) include(member.activity);
+        if (!link.next_saturated || link.saturated)
+            continue;
+        for (const Member& member : link.members)
+            include(member.activity);
     }
     return set_.size() != before;
 }
 
 void Network::apply(Picoseconds now) {
     changed_.clear();
-    for (const std::uint32_t l : touched_links_) links_[l].saturated = links_[l].next_saturated;
+    for (const std::uint32_t l : touched_links_)
+        links_[l].saturated = links_[l].next_saturated;
     for (const Id id : set_) {
         Activity& activity = activities_[id];
-        if (activity.next_rate == activity.rate) continue;
+        if (activity.next_rate == activity.rate)
+            continue;
         activity.remaining -= static_cast<Wide>(activity.rate) * (now - activity.updated);
-        if (activity.remaining < 0) activity.remaining = 0;
+        if (activity.remaining < 0)
+            activity.remaining = 0;
         activity.updated = now;
         const Rate delta = activity.next_rate - activity.rate;
         for (const LinkUse& use : activity.demand) {
@@ -268,12 +287,15 @@ void Network::apply(Picoseconds now) {
     }
     if (quantum_ > 0 && changed_.size() > 1) {
         Picoseconds first = INT64_MAX, latest = 0;
-        for (const Id id : changed_) first = std::min(first, activities_[id].finish);
+        for (const Id id : changed_)
+            first = std::min(first, activities_[id].finish);
         for (const Id id : changed_) {
-            if (activities_[id].finish <= first + quantum_) latest = std::max(latest, activities_[id].finish);
+            if (activities_[id].finish <= first + quantum_)
+                latest = std::max(latest, activities_[id].finish);
         }
         for (const Id id : changed_) {
-            if (activities_[id].finish <= first + quantum_) activities_[id].finish = latest;
+            if (activities_[id].finish <= first + quantum_)
+                activities_[id].finish = latest;
         }
     }
 }
@@ -284,9 +306,11 @@ std::span<const Network::Id> Network::solve(Picoseconds now) {
     set_.clear();
     touched_links_.clear();
     closed_ = 0;
-    for (const Id id : new_activities_) include(id);
+    for (const Id id : new_activities_)
+        include(id);
     for (const std::uint32_t l : dirty_links_) {
-        for (const Member& member : links_[l].members) include(member.activity);
+        for (const Member& member : links_[l].members)
+            include(member.activity);
     }
     new_activities_.clear();
     dirty_links_.clear();
@@ -306,32 +330,39 @@ std::string Network::validate() const {
             const Activity& activity = activities_[member.activity];
             load += static_cast<Wide>(activity.demand[member.entry].coefficient) * activity.rate;
         }
-        if (load != links_[l].load) return "link " + std::to_string(l) + ": the kept load differs from the sum of its members";
+        if (load != links_[l].load)
+            return "link " + std::to_string(l) + ": the kept load differs from the sum of its members";
         // An activity may be held at the smallest rate 1 on a link that is already full.
         Wide slack = 0;
         for (const Member& member : links_[l].members) {
-            if (activities_[member.activity].rate == 1) slack += activities_[member.activity].demand[member.entry].coefficient;
+            if (activities_[member.activity].rate == 1)
+                slack += activities_[member.activity].demand[member.entry].coefficient;
         }
-        if (load - slack > (static_cast<Wide>(links_[l].capacity) << 16)) return "link " + std::to_string(l) + " is over capacity";
+        if (load - slack > (static_cast<Wide>(links_[l].capacity) << 16))
+            return "link " + std::to_string(l) + " is over capacity";
     }
     for (std::size_t i = 0; i < activities_.size(); ++i) {
         const Activity& activity = activities_[i];
-        if (!activity.alive || (activity.cap > 0 && activity.rate + 1 >= activity.cap)) continue;
+        if (!activity.alive || (activity.cap > 0 && activity.rate + 1 >= activity.cap))
+            continue;
         bool has_bottleneck = false;
         for (const LinkUse& use : activity.demand) {
             const Link& link = links_[index(use.link)];
-            if (!link.saturated) continue;
+            if (!link.saturated)
+                continue;
             bool maximal = true;
             for (const Member& member : link.members) {
                 const Activity& other = activities_[member.activity];
                 // rates are rounded down: compare x/w with one unit of slack
-                if (static_cast<Wide>(other.rate) * activity.weight > static_cast<Wide>(activity.rate + 1) * other.weight) {
+                if (static_cast<Wide>(other.rate) * activity.weight >
+                    static_cast<Wide>(activity.rate + 1) * other.weight) {
                     maximal = false;
                 }
             }
             has_bottleneck = has_bottleneck || maximal;
         }
-        if (!has_bottleneck) return "activity " + std::to_string(i) + " has no saturated link where its share is maximal";
+        if (!has_bottleneck)
+            return "activity " + std::to_string(i) + " has no saturated link where its share is maximal";
     }
     return {};
 }

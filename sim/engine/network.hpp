@@ -85,21 +85,21 @@ private:
     };
     struct Member {
         Id activity;
-        std::uint32_t entry;        ///< index into the activity's demand
+        std::uint32_t entry;  ///< index into the activity's demand
     };
     struct Link {
         Rate capacity;
-        Wide load = 0;              ///< sum of a x in 1/65536 rate units
+        Wide load = 0;  ///< sum of a x in 1/65536 rate units
         std::vector<Member> members;
         // scratch of one solve
         Wide room = 0;
-        std::int64_t demand = 0;    ///< sum of a w over unfrozen members of the set
+        std::int64_t demand = 0;  ///< sum of a w over unfrozen members of the set
         std::uint32_t mark = 0;
         bool saturated = false, next_saturated = false;
     };
     struct Level {
         Wide value;
-        std::uint32_t link;         ///< or kCap + index for an activity's cap
+        std::uint32_t link;  ///< or kCap + index for an activity's cap
     };
 
     void include(Id id);
@@ -117,12 +117,12 @@ private:
     std::vector<Id> free_;
     std::vector<Id> new_activities_;
     std::vector<std::uint32_t> dirty_links_;
-    std::vector<Id> set_;                 ///< activities of this solve
+    std::vector<Id> set_;  ///< activities of this solve
     std::vector<std::uint32_t> touched_links_;
     std::vector<Level> heap_, levels_;
     std::vector<std::uint32_t> tied_;
     std::vector<Id> changed_;
-    std::size_t closed_ = 0;              ///< members of set_ already expanded
+    std::size_t closed_ = 0;  ///< members of set_ already expanded
     std::uint32_t epoch_ = 0;
     Picoseconds quantum_;
     std::size_t active_ = 0;

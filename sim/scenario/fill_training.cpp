@@ -37,7 +37,8 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.dropout = a->flag;
     if (const Answer* a = answers.given("training.software.fp32_gradients"))
         f.fp32_gradients = a->flag;
-    if (const Answer* a = answers.given("training.software.fp32_reduce")) f.fp32_reduce = a->flag;
+    if (const Answer* a = answers.given("training.software.fp32_reduce"))
+        f.fp32_reduce = a->flag;
     if (const Answer* a = answers.given("training.software.cuda_graphs"))
         f.cuda_graphs = a->flag;
     if (const Answer* a = answers.given("training.software.p2p_overlap"))

@@ -27,47 +27,52 @@ enum class Origin : std::uint8_t { stated, measured, fitted, published, datashee
 std::string_view origin_name(Origin origin);
 
 struct Assumption {
-    std::string what;     ///< "cluster.node.nic_efficiency"
-    std::string value;    ///< "0.93"
+    std::string what;   ///< "cluster.node.nic_efficiency"
+    std::string value;  ///< "0.93"
     Origin origin = Origin::guess;
-    std::string source;   ///< sentence from the catalogue, may be empty
+    std::string source;  ///< sentence from the catalogue, may be empty
 };
 
 struct Scenario {
     std::string name;
-    std::string file;                       ///< as given on the command line
+    std::string file;  ///< as given on the command line
     // cluster
     std::uint32_t nodes = 1;
-    NodeSpec node;                          ///< preset with overrides applied
-    GpuSpec gpu;                            ///< preset with overrides applied
+    NodeSpec node;  ///< preset with overrides applied
+    GpuSpec gpu;    ///< preset with overrides applied
     FabricSpec fabric;
     double oversubscription = 1;
-    double power_limit_w = 0;               ///< 0 = nominal
+    double power_limit_w = 0;  ///< 0 = nominal
     // model, training
     Architecture model;
     TrainingPlan training;
     SoftwareFeatures software;
     // communication library
     CommSettings comm;
-    std::vector<std::string> comm_notes;    ///< env settings without effect, out of range, deprecated
+    std::vector<std::string> comm_notes;  ///< env settings without effect, out of range, deprecated
     // run
-    double tokens = 0;                      ///< of the whole run; 0 = not stated
-    double price_per_gpu_hour = 0;          ///< 0 = not stated
+    double tokens = 0;              ///< of the whole run; 0 = not stated
+    double price_per_gpu_hour = 0;  ///< 0 = not stated
     std::string currency = "USD";
     // expectations: key of result.json's step object -> [low, high]
-    struct Expectation { std::string what; double low, high; std::string where; };
+    struct Expectation {
+        std::string what;
+        double low, high;
+        std::string where;
+    };
     std::vector<Expectation> expect;
-    std::string expect_outcome;             ///< "ok", "out_of_memory", "deadlock"; empty = not stated
+    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock"; empty = not stated
     std::uint64_t seed = 1;
     std::vector<Assumption> assumptions;
-    std::vector<std::string> notes;         ///< accepted keys that this version does not use yet, and the like
+    std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
 };
 
 /// Throws ScenarioError. `overrides`: "training.layout.tp=4" each.
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides);
 
 /// Same from text, for tests; `name` stands in diagnostics for the file.
-Scenario parse_scenario(const std::string& yaml, const std::string& name, const std::vector<std::string>& overrides = {});
+Scenario parse_scenario(const std::string& yaml, const std::string& name,
+                        const std::vector<std::string>& overrides = {});
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();

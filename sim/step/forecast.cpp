@@ -39,10 +39,13 @@ struct Bottleneck {
 Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Rate cap) {
     Bottleneck out;
     for (const LinkUse& use : demand) {
-        const auto rate = static_cast<Rate>((static_cast<__int128>(links.capacity[index(use.link)]) << 16) / use.coefficient);
-        if (out.rate == 0 || rate < out.rate) out = {rate, use.link};
+        const auto rate =
+            static_cast<Rate>((static_cast<__int128>(links.capacity[index(use.link)]) << 16) / use.coefficient);
+        if (out.rate == 0 || rate < out.rate)
+            out = {rate, use.link};
     }
-    if (cap > 0 && cap < out.rate) out.rate = cap;
+    if (cap > 0 && cap < out.rate)
+        out.rate = cap;
     return out;
 }
 
@@ -51,7 +54,8 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
     const program::Program& p = step.program;
     for (const CallSummary& call : step.calls) {
         const program::Group& group = p.groups[call.example_group];
-        if (group.members.size() < 2) continue;
+        if (group.members.size() < 2)
+            continue;
         CommRow row;
         row.what = call.info.what;
         row.kind = collective_name(call.info.kind);
@@ -66,20 +70,25 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
         for (std::size_t c = 0; c < p.calls.size(); ++c) {
             const program::Plan& candidate = p.plans[c][group.shape];
             if (p.calls[c].bytes == row.bytes && p.calls[c].kind == static_cast<std::uint8_t>(call.info.kind) &&
-                p.calls[c].slot == static_cast<std::uint16_t>(call.info.slot) && !candidate.activities.empty()) plan = &candidate;
+                p.calls[c].slot == static_cast<std::uint16_t>(call.info.slot) && !candidate.activities.empty())
+                plan = &candidate;
         }
         if (plan != nullptr) {
             for (const program::Activity& activity : plan->activities) {
-                const Bottleneck b = bottleneck(cluster.links(), p.demands[group.demands[activity.demand_class]], activity.cap);
+                const Bottleneck b =
+                    bottleneck(cluster.links(), p.demands[group.demands[activity.demand_class]], activity.cap);
                 const Picoseconds time = engine::Network::duration(activity.work, b.rate);
-                if (time <= slowest) continue;
+                if (time <= slowest)
+                    continue;
                 slowest = time;
                 row.limiting_link = cluster.links().name[index(b.link)];
             }
             row.time_s = seconds(plan->latency + slowest);
-            row.busbw_bytes_per_s = static_cast<double>(row.bytes) / row.time_s * bus_factor(call.info.kind, static_cast<double>(group.members.size()));
+            row.busbw_bytes_per_s = static_cast<double>(row.bytes) / row.time_s *
+                                    bus_factor(call.info.kind, static_cast<double>(group.members.size()));
         }
-        constexpr Account kSlotAccounts[] = {Account::comm_tp, Account::comm_parameter, Account::comm_gradient, Account::comm_other, Account::comm_other};
+        constexpr Account kSlotAccounts[] = {Account::comm_tp, Account::comm_parameter, Account::comm_gradient,
+                                             Account::comm_other, Account::comm_other};
         row.account = kSlotAccounts[static_cast<std::size_t>(call.info.slot)];
         out.push_back(std::move(row));
     }
@@ -90,13 +99,15 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
         row.kind = "send_recv";
         row.group = fmt::format("pp {}", step.stages.size());
         for (const program::Batch& batch : p.batches) {
-            for (const program::MessageHalf& half : batch.halves) row.bytes = std::max(row.bytes, half.bytes);
+            for (const program::MessageHalf& half : batch.halves)
+                row.bytes = std::max(row.bytes, half.bytes);
         }
         Picoseconds slowest = 0;
         for (const program::Route& route : p.routes) {
             const Bottleneck b = bottleneck(cluster.links(), p.demands[route.demand], route.cap);
             const Picoseconds time = route.latency + engine::Network::duration(row.bytes, b.rate);
-            if (time <= slowest) continue;
+            if (time <= slowest)
+                continue;
             slowest = time;
             row.limiting_link = cluster.links().name[index(b.link)];
         }
@@ -106,12 +117,14 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
         out.push_back(std::move(row));
     }
     std::stable_sort(out.begin(), out.end(), [](const CommRow& a, const CommRow& b) {
-        return a.time_s * static_cast<double>(std::max<std::int64_t>(a.calls_per_rank, 1)) > b.time_s * static_cast<double>(std::max<std::int64_t>(b.calls_per_rank, 1));
+        return a.time_s * static_cast<double>(std::max<std::int64_t>(a.calls_per_rank, 1)) >
+               b.time_s * static_cast<double>(std::max<std::int64_t>(b.calls_per_rank, 1));
     });
     return out;
 }
 
-void fill_step(Result& result, const engine::EngineResult& run, const CompiledStep& compiled, const Scenario& scenario) {
+void fill_step(Result& result, const engine::EngineResult& run, const CompiledStep& compiled,
+               const Scenario& scenario) {
     StepResult& step = result.step;
     step.ps = run.period;
     step.periodic = run.periodic;
@@ -128,7 +141,8 @@ void fill_step(Result& result, const engine::EngineResult& run, const CompiledSt
     }
     // Offsets that have not settled leave windows of different length: the difference is idle.
     __int128 sum = 0;
-    for (const __int128 part : step.accounts) sum += part;
+    for (const __int128 part : step.accounts)
+        sum += part;
     const __int128 whole = static_cast<__int128>(step.ps) * step.ranks;
     step.accounts[static_cast<std::size_t>(Account::idle)] += whole - sum;
     (void)scenario;
@@ -136,7 +150,8 @@ void fill_step(Result& result, const engine::EngineResult& run, const CompiledSt
 
 void fill_critical_path(Result& result, const engine::EngineResult& run, const program::Program& program) {
     for (const engine::PathPart& part : engine::critical_path(program, run.path, run.path_begin, run.path_end)) {
-        const std::string_view name = part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
+        const std::string_view name =
+            part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
         result.critical_path.push_back({std::string(name), part.time});
     }
 }
@@ -165,8 +180,10 @@ ComputeModel build_compute(const Scenario& s) {
     ComputeOptions options;
     options.attention = resolve_attention(s.software, s.gpu);
     // Unfused attention is priced as GEMMs and memory passes; the model still wants the name of a kernel the GPU has.
-    if (options.attention == "unfused") options.attention = s.gpu.attention.begin()->first;
-    if (s.power_limit_w > 0) options.power_fraction = s.power_limit_w / s.gpu.power_w;
+    if (options.attention == "unfused")
+        options.attention = s.gpu.attention.begin()->first;
+    if (s.power_limit_w > 0)
+        options.power_fraction = s.power_limit_w / s.gpu.power_w;
     return ComputeModel(s.gpu, options);
 }
 
@@ -177,7 +194,9 @@ CommFacts comm_facts(const Scenario& s) {
     facts.nvls = s.gpu.nvls;
     facts.amd_cpu = s.node.cpu == "amd";
     facts.nvlink_nccl_bytes_per_s = s.gpu.nvlink_nccl_bytes_per_s;
-    facts.pcie_nccl_bytes_per_s = s.gpu.generation == GpuGeneration::volta ? 12e9 : s.gpu.generation == GpuGeneration::ampere ? 24e9 : 48e9;
+    facts.pcie_nccl_bytes_per_s = s.gpu.generation == GpuGeneration::volta    ? 12e9
+                                  : s.gpu.generation == GpuGeneration::ampere ? 24e9
+                                                                              : 48e9;
     facts.nic_line_bytes_per_s = s.node.nic_bits_per_s / 8;
     return facts;
 }
@@ -188,20 +207,24 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     result.scenario = &scenario;
     const ComputeModel compute = build_compute(scenario);
     result.step.ranks = scenario.training.layout.world();
-    result.step.tokens = static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
+    result.step.tokens =
+        static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
     result.step.peak_flops = compute.peak_flops(scenario.training.precision);
     result.ranks_simulated = static_cast<std::uint64_t>(result.step.ranks);
 
-    const std::vector<StageSummary> stages = stage_memory(scenario.model, scenario.training, scenario.software, compute);
+    const std::vector<StageSummary> stages =
+        stage_memory(scenario.model, scenario.training, scenario.software, compute);
     result.memory = memory_table(stages, scenario.gpu);
-    const auto fullest = std::max_element(result.memory.begin(), result.memory.end(),
-                                          [](const StageMemory& a, const StageMemory& b) { return a.total_bytes < b.total_bytes; });
+    const auto fullest =
+        std::max_element(result.memory.begin(), result.memory.end(),
+                         [](const StageMemory& a, const StageMemory& b) { return a.total_bytes < b.total_bytes; });
     const double use = static_cast<double>(fullest->total_bytes) / static_cast<double>(fullest->capacity_bytes);
     if (use > 1) {
         constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
         result.verdict = "out of memory";
         result.failure = fmt::format("out of memory: stage {} needs {:.1f} GiB, a {} has {:.1f} GiB", fullest->stage,
-                                     static_cast<double>(fullest->total_bytes) / kGiB, scenario.gpu.name, static_cast<double>(fullest->capacity_bytes) / kGiB);
+                                     static_cast<double>(fullest->total_bytes) / kGiB, scenario.gpu.name,
+                                     static_cast<double>(fullest->capacity_bytes) / kGiB);
         result.hints = what_would_fit(scenario, compute);
         return result;
     }
@@ -209,7 +232,8 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
 
     const Cluster cluster = build_cluster(scenario);
     const CommModel comm(cluster, comm_facts(scenario), scenario.comm);
-    const CompiledStep compiled = compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm, options.max_steps);
+    const CompiledStep compiled =
+        compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm, options.max_steps);
     result.step.model_flops = compiled.model_flops;
     result.step.hardware_flops = compiled.hardware_flops;
     result.communication = communication_table(compiled, cluster);

@@ -25,10 +25,12 @@ void queue_hold(benchmark::State& state) {
     const auto pending = static_cast<std::uint32_t>(state.range(0));
     std::mt19937 random(1);
     std::vector<Picoseconds> delays(4096);
-    for (Picoseconds& delay : delays) delay = static_cast<Picoseconds>(random() % (100 * kMicrosecond));
+    for (Picoseconds& delay : delays)
+        delay = static_cast<Picoseconds>(random() % (100 * kMicrosecond));
     EventQueue queue;
     queue.reserve(pending);
-    for (std::uint32_t i = 0; i < pending; ++i) queue.push({delays[i % 4096], EventClass::compute_end, i});
+    for (std::uint32_t i = 0; i < pending; ++i)
+        queue.push({delays[i % 4096], EventClass::compute_end, i});
     std::size_t turn = 0;
     for (auto _ : state) {
         Event event = queue.top();
@@ -80,7 +82,8 @@ void max_min_disjoint(benchmark::State& state) {
     Flows flows;
     for (std::int64_t group = 0; group < state.range(0); ++group) {
         auto& demand = flows.demands.emplace_back();
-        for (int l = 0; l < 16; ++l) demand.push_back({flows.link(160e9), kCoefficientOne});
+        for (int l = 0; l < 16; ++l)
+            demand.push_back({flows.link(160e9), kCoefficientOne});
     }
     replace_one_by_one(state, flows);
 }
@@ -91,7 +94,8 @@ void max_min_chain(benchmark::State& state) {
     Flows flows;
     std::mt19937 random(3);
     std::vector<LinkId> links;
-    for (std::int64_t l = 0; l <= state.range(0); ++l) links.push_back(flows.link(50e9 + static_cast<double>(random() % 1000) * 1e6));
+    for (std::int64_t l = 0; l <= state.range(0); ++l)
+        links.push_back(flows.link(50e9 + static_cast<double>(random() % 1000) * 1e6));
     for (std::size_t f = 0; f + 1 < links.size(); ++f) {
         flows.demands.push_back({{links[f], kCoefficientOne}, {links[f + 1], kCoefficientOne}});
     }
@@ -114,14 +118,18 @@ void max_min_shared(benchmark::State& state) {
     }
     std::mt19937 random(4);
     for (std::int64_t f = 0; f < state.range(0); ++f) {
-        const auto from = static_cast<std::uint32_t>(random() % kHosts), to = static_cast<std::uint32_t>(random() % kHosts);
+        const auto from = static_cast<std::uint32_t>(random() % kHosts),
+                   to = static_cast<std::uint32_t>(random() % kHosts);
         const auto spine = static_cast<std::uint32_t>(random() % kSpines);
-        flows.demands.push_back({{up[from], kCoefficientOne}, {leaf_up[from / kPerLeaf * kSpines + spine], kCoefficientOne},
-                                 {leaf_down[to / kPerLeaf * kSpines + spine], kCoefficientOne}, {down[to], kCoefficientOne}});
+        flows.demands.push_back({{up[from], kCoefficientOne},
+                                 {leaf_up[from / kPerLeaf * kSpines + spine], kCoefficientOne},
+                                 {leaf_down[to / kPerLeaf * kSpines + spine], kCoefficientOne},
+                                 {down[to], kCoefficientOne}});
     }
     for (auto _ : state) {
         Network network(flows.capacity);
-        for (const auto& demand : flows.demands) network.start(demand, Bytes{1} << 30, 1, 0, network.alone_rate(demand, 0), 0);
+        for (const auto& demand : flows.demands)
+            network.start(demand, Bytes{1} << 30, 1, 0, network.alone_rate(demand, 0), 0);
         benchmark::DoNotOptimize(network.solve(0).size());
     }
     state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -146,7 +154,8 @@ public:
         update_segment_ = segment(9000 * kMicrosecond);
         tp_label_ = b.label("tensor-parallel all-reduce", Account::comm_tp);
         compute_label_ = b.label("layer", Account::idle);
-        for (std::uint32_t stage = 0; stage < kPp; ++stage) write_stage(static_cast<int>(stage), micro_batches);
+        for (std::uint32_t stage = 0; stage < kPp; ++stage)
+            write_stage(static_cast<int>(stage), micro_batches);
         bind_ranks();
     }
 
@@ -154,7 +163,9 @@ public:
 
 private:
     static constexpr Bytes kMessage = 8'388'608;
-    static std::uint32_t rank(std::uint32_t tp, std::uint32_t dp, std::uint32_t pp) { return (pp * kDp + dp) * kTp + tp; }
+    static std::uint32_t rank(std::uint32_t tp, std::uint32_t dp, std::uint32_t pp) {
+        return (pp * kDp + dp) * kTp + tp;
+    }
 
     void links() {
         for (std::uint32_t r = 0; r < kTp * kPp * kDp; ++r) {
@@ -189,21 +200,28 @@ private:
         b.begin("stage " + std::to_string(stage), 2);
         b.repeat(1);
         b.repeat(warm);
-        if (!first) b.batch(0, {receives(0, kMessage)});
+        if (!first)
+            b.batch(0, {receives(0, kMessage)});
         pass(forward_segment_);
-        if (!last) b.batch(0, {sends(1, kMessage)});
+        if (!last)
+            b.batch(0, {sends(1, kMessage)});
         b.end();
-        if (!first) b.batch(0, {receives(0, kMessage)});
+        if (!first)
+            b.batch(0, {receives(0, kMessage)});
         b.repeat(m - warm - 1);
         steady(last);
-        if (!first) b.batch(0, {sends(0, kMessage), receives(0, kMessage)});
+        if (!first)
+            b.batch(0, {sends(0, kMessage), receives(0, kMessage)});
         b.end();
         steady(last);
-        if (!first) b.batch(0, {sends(0, kMessage)});
+        if (!first)
+            b.batch(0, {sends(0, kMessage)});
         b.repeat(warm);
-        if (!last) b.batch(0, {receives(1, kMessage)});
+        if (!last)
+            b.batch(0, {receives(1, kMessage)});
         pass(backward_segment_);
-        if (!first) b.batch(0, {sends(0, kMessage)});
+        if (!first)
+            b.batch(0, {sends(0, kMessage)});
         b.end();
         const std::uint32_t done = b.compute(kMicrosecond);
         b.collective(1, gradient_, Account::comm_gradient, {done});
@@ -214,13 +232,15 @@ private:
 
     void steady(bool last) {
         pass(forward_segment_);
-        if (!last) b.batch(0, {sends(1, kMessage), receives(1, kMessage)});
+        if (!last)
+            b.batch(0, {sends(1, kMessage), receives(1, kMessage)});
         pass(backward_segment_);
     }
 
     void bind_ranks() {
         for (std::uint32_t pp = 0; pp < kPp; ++pp) {
-            for (std::uint32_t r = 0; r < kDp * kTp; ++r) b.rank(pp);
+            for (std::uint32_t r = 0; r < kDp * kTp; ++r)
+                b.rank(pp);
         }
         for (std::uint32_t pp = 0; pp < kPp; ++pp) {
             for (std::uint32_t dp = 0; dp < kDp; ++dp) {
@@ -231,7 +251,8 @@ private:
                     demand.push_back({nvlink_[2 * members.back()], kCoefficientOne});
                     demand.push_back({nvlink_[2 * members.back() + 1], kCoefficientOne});
                 }
-                b.group("tp " + std::to_string(pp * kDp + dp), members, {static_cast<std::uint32_t>(b.program.demands.size() - 1)});
+                b.group("tp " + std::to_string(pp * kDp + dp), members,
+                        {static_cast<std::uint32_t>(b.program.demands.size() - 1)});
             }
         }
         for (std::uint32_t pp = 0; pp < kPp; ++pp) {
@@ -243,11 +264,13 @@ private:
                     demand.push_back({nic_out_[members.back()], kCoefficientOne});
                     demand.push_back({nic_in_[members.back()], kCoefficientOne});
                 }
-                b.group("dp " + std::to_string(pp * kTp + tp), members, {static_cast<std::uint32_t>(b.program.demands.size() - 1)});
+                b.group("dp " + std::to_string(pp * kTp + tp), members,
+                        {static_cast<std::uint32_t>(b.program.demands.size() - 1)});
             }
         }
         std::vector<std::uint32_t> everybody;
-        for (std::uint32_t r = 0; r < kTp * kPp * kDp; ++r) everybody.push_back(r);
+        for (std::uint32_t r = 0; r < kTp * kPp * kDp; ++r)
+            everybody.push_back(r);
         b.group("world", everybody);
         for (std::uint32_t r : everybody) {
             neighbour(r, r < kDp * kTp ? program::kNone : r - kDp * kTp);
@@ -256,11 +279,14 @@ private:
     }
 
     void neighbour(std::uint32_t from, std::uint32_t to) {
-        b.peer(from, to, to == program::kNone ? program::kNone : b.route(b.demand({nic_out_[from], nic_in_[to]}), 10 * kMicrosecond));
+        b.peer(from, to,
+               to == program::kNone ? program::kNone
+                                    : b.route(b.demand({nic_out_[from], nic_in_[to]}), 10 * kMicrosecond));
     }
 
     std::vector<LinkId> nvlink_, nic_out_, nic_in_;
-    std::uint32_t reduce_ = 0, gradient_ = 0, norm_ = 0, forward_segment_ = 0, backward_segment_ = 0, update_segment_ = 0;
+    std::uint32_t reduce_ = 0, gradient_ = 0, norm_ = 0, forward_segment_ = 0, backward_segment_ = 0,
+                  update_segment_ = 0;
     std::uint32_t tp_label_ = 0, compute_label_ = 0;
 };
 

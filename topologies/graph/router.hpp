@@ -2,10 +2,11 @@
 //
 // A NIC has one link to and one from its switch; Cluster adds those two itself. A router answers the part in
 // between: the directed links from the switch of one NIC to the switch of the other, in order, none when both
-// hang on one switch. The answer depends on the pair alone, so it is the same on every call and every machine.
-// Does not model: a choice among equal paths (ECMP), adaptive routing.
+// hang on one switch. The answer depends on the pair and the flow number alone, so it is the same on every call and
+// every machine; only routers that hash (routing_policy.hpp) look at the flow.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "topologies/graph/units.hpp"
@@ -21,7 +22,7 @@ public:
 
     /// Appends the links between the switches of two different NICs and returns true; false, and nothing
     /// appended, when there is no way. Safe to call from several threads.
-    virtual bool append_fabric_links(NicId from, NicId to, std::vector<LinkId>& out) const = 0;
+    virtual bool append_fabric_links(NicId from, NicId to, std::uint64_t flow, std::vector<LinkId>& out) const = 0;
 };
 
 }  // namespace fabricast

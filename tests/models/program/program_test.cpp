@@ -43,11 +43,13 @@ Program sound() {
     t.name = "both";
     t.streams = 2;
     t.nodes.push_back(repeat_node(8, 3));
-    constexpr OpKind kKinds[] = {OpKind::compute, OpKind::collective, OpKind::p2p_batch, OpKind::transfer, OpKind::host, OpKind::timer, OpKind::step_end};
+    constexpr OpKind kKinds[] = {OpKind::compute, OpKind::collective, OpKind::p2p_batch, OpKind::transfer,
+                                 OpKind::host,    OpKind::timer,      OpKind::step_end};
     for (const OpKind kind : kKinds) {
         Operation& op = t.operations.emplace_back();
         op.kind = kind;
-        t.nodes.push_back(operation_node(static_cast<std::uint32_t>(t.operations.size() - 1), static_cast<std::uint32_t>(t.nodes.size())));
+        t.nodes.push_back(operation_node(static_cast<std::uint32_t>(t.operations.size() - 1),
+                                         static_cast<std::uint32_t>(t.nodes.size())));
     }
     t.operations[1].stream = 1;
     t.operations[2].waits = {2};
@@ -61,9 +63,7 @@ Program sound() {
     return p;
 }
 
-TEST(ProgramValidate, ASoundProgramPasses) {
-    EXPECT_EQ(validate(sound()), "");
-}
+TEST(ProgramValidate, ASoundProgramPasses) { EXPECT_EQ(validate(sound()), ""); }
 
 struct Rule {
     const char* expected;
@@ -91,7 +91,8 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
         {"template both: 0 streams, 1..32 allowed", [](Program& p) { p.templates[0].streams = 0; }},
         {"template both: 33 streams, 1..32 allowed", [](Program& p) { p.templates[0].streams = 33; }},
         {"template both: node 1 names no operation", [](Program& p) { p.templates[0].nodes[1].operation = 99; }},
-        {"template both operation 1 occurs twice in the tree", [](Program& p) { p.templates[0].nodes[1].operation = 1; }},
+        {"template both operation 1 occurs twice in the tree",
+         [](Program& p) { p.templates[0].nodes[1].operation = 1; }},
         {"template both: node 0 does not nest", [](Program& p) { p.templates[0].nodes[0].end = 9; }},
         {"template both: node 0 does not nest", [](Program& p) { p.templates[0].nodes[0].end = 0; }},
         {"template both: repeat 0 has a negative count", [](Program& p) { p.templates[0].nodes[0].count = -1; }},
@@ -110,7 +111,8 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
              t.operations.resize(2);
          }},
         // operations
-        {"operation 2 runs on a stream the template lacks", [](Program& p) { p.templates[0].operations[2].stream = 2; }},
+        {"operation 2 runs on a stream the template lacks",
+         [](Program& p) { p.templates[0].operations[2].stream = 2; }},
         {"operation 2 has no label", [](Program& p) { p.templates[0].operations[2].label = 1; }},
         {"operation 0 computes outside stream 0", [](Program& p) { p.templates[0].operations[0].stream = 1; }},
         {"operation 6 ends the step outside stream 0", [](Program& p) { p.templates[0].operations[6].stream = 1; }},
@@ -123,7 +125,8 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
         {"operation 2 waits for no operation", [](Program& p) { p.templates[0].operations[2].waits = {0}; }},
         {"operation 2 waits for no operation", [](Program& p) { p.templates[0].operations[2].waits = {50}; }},
         {"operation 2 waits inside its own stream", [](Program& p) { p.templates[0].operations[2].waits = {1}; }},
-        {"operation 2 waits for 256 operations, 255 allowed", [](Program& p) { p.templates[0].operations[2].waits.assign(256, 2); }},
+        {"operation 2 waits for 256 operations, 255 allowed",
+         [](Program& p) { p.templates[0].operations[2].waits.assign(256, 2); }},
         {"operation 0 waits for a later operation outside any common repeat",
          [](Program& p) {
              p.templates[0].nodes[0].kind = Node::Kind::block;
@@ -145,7 +148,8 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
              t.nodes.push_back(operation_node(7, 8));
          }},
         {"operation 2 moves a negative number of bytes", [](Program& p) { p.batches[0].halves[1].bytes = -1; }},
-        {"operation 2 uses a peer slot twice in one direction", [](Program& p) { p.batches[0].halves[1].is_send = true; }},
+        {"operation 2 uses a peer slot twice in one direction",
+         [](Program& p) { p.batches[0].halves[1].is_send = true; }},
         // ranks and groups
         {"rank 1 has no template", [](Program& p) { p.ranks[1].tmpl = 1; }},
         {"rank 1 has slowness 0", [](Program& p) { p.ranks[1].slowness = 0; }},
@@ -159,9 +163,18 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
         {"rank 1 lacks communicator slot 0", [](Program& p) { p.ranks[1].groups.clear(); }},
         {"rank 1 names group 3, there are 1", [](Program& p) { p.ranks[1].groups = {3}; }},
         {"rank 1 is no member of group dp 0", [](Program& p) { p.groups[0].members = {0}; }},
-        {"group dp 0 names rank 2, there are 2", [](Program& p) { p.groups[0].members = {0, 2}; }},
-        {"rank 0 is twice in group dp 0", [](Program& p) { p.groups[0].members = {0, 0, 1}; }},
-        {"rank 1 has a group in two slots", [](Program& p) { p.ranks[1].groups = {0, 0}; }},
+        {"group dp 0 names rank 2, there are 2",
+         [](Program& p) {
+             p.groups[0].members = {0, 2};
+         }},
+        {"rank 0 is twice in group dp 0",
+         [](Program& p) {
+             p.groups[0].members = {0, 0, 1};
+         }},
+        {"rank 1 has a group in two slots",
+         [](Program& p) {
+             p.ranks[1].groups = {0, 0};
+         }},
         {"group dp 0 names demand 4, there are 1", [](Program& p) { p.groups[0].demands = {4}; }},
         {"call 0 has no plan on group dp 0", [](Program& p) { p.groups[0].shape = 1; }},
         {"call 0 has no demand on group dp 0", [](Program& p) { p.groups[0].demands.clear(); }},
@@ -180,7 +193,8 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
         Program p = sound();
         rule.break_it(p);
         const std::string message = validate(p);
-        EXPECT_NE(message.find(rule.expected), std::string::npos) << "expected: " << rule.expected << "\ngot:      " << message;
+        EXPECT_NE(message.find(rule.expected), std::string::npos)
+            << "expected: " << rule.expected << "\ngot:      " << message;
     }
 }
 
@@ -200,7 +214,8 @@ struct TemplateWriter {
     }
     void changes(std::vector<MemoryChange> memory) {
         t.operations.emplace_back().memory = std::move(memory);
-        t.nodes.push_back(operation_node(static_cast<std::uint32_t>(t.operations.size() - 1), static_cast<std::uint32_t>(t.nodes.size())));
+        t.nodes.push_back(operation_node(static_cast<std::uint32_t>(t.operations.size() - 1),
+                                         static_cast<std::uint32_t>(t.nodes.size())));
     }
 };
 

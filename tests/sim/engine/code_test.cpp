@@ -46,9 +46,11 @@ Streams run_code(const Code& code) {
             Instance instance{in.operation, {}};
             for (std::uint32_t w = in.waits; w < in.waits + in.wait_count; ++w) {
                 const Wait& wait = code.waits[w];
-                if (wait.skip_first >= 0 && loop[static_cast<std::size_t>(wait.skip_first)] == 0) continue;
+                if (wait.skip_first >= 0 && loop[static_cast<std::size_t>(wait.skip_first)] == 0)
+                    continue;
                 std::int64_t needed = wait.base;
-                for (std::size_t level = 0; level < kMaxDepth; ++level) needed += wait.stride[level] * loop[level];
+                for (std::size_t level = 0; level < kMaxDepth; ++level)
+                    needed += wait.stride[level] * loop[level];
                 instance.needs.emplace_back(wait.stream, needed);
             }
             out.push_back(std::move(instance));
@@ -61,7 +63,8 @@ Streams run_code(const Code& code) {
 // Unrolls the tree: every instance has its iteration of every enclosing repeat.
 class Unrolled {
 public:
-    Unrolled(const Template& tmpl, const std::vector<std::int64_t>& bindings) : tmpl_(tmpl), bindings_(bindings), done_(tmpl.streams) {
+    Unrolled(const Template& tmpl, const std::vector<std::int64_t>& bindings)
+        : tmpl_(tmpl), bindings_(bindings), done_(tmpl.streams) {
         walk(0, static_cast<std::uint32_t>(tmpl.nodes.size()));
     }
 
@@ -88,7 +91,8 @@ private:
     };
 
     void walk(std::uint32_t begin, std::uint32_t end) {
-        for (std::uint32_t n = begin; n < end; n = tmpl_.nodes[n].kind == Node::Kind::operation ? n + 1 : tmpl_.nodes[n].end) {
+        for (std::uint32_t n = begin; n < end;
+             n = tmpl_.nodes[n].kind == Node::Kind::operation ? n + 1 : tmpl_.nodes[n].end) {
             const Node& node = tmpl_.nodes[n];
             if (node.kind == Node::Kind::operation) {
                 const std::uint8_t stream = tmpl_.operations[node.operation].stream;
@@ -111,7 +115,8 @@ private:
     std::int64_t find(const Executed& consumer, std::uint32_t producer) const {
         std::int64_t over = 0;
         for (const Executed& candidate : executed_) {
-            if (candidate.node != producer) continue;
+            if (candidate.node != producer)
+                continue;
             std::size_t common = 0;
             while (common < candidate.loops.size() && common < consumer.loops.size() &&
                    candidate.loops[common].first == consumer.loops[common].first) {
@@ -119,8 +124,10 @@ private:
             }
             auto want = consumer.loops;
             want.resize(common);
-            if (producer > consumer.node) --want.back().second;
-            if (std::equal(want.begin(), want.end(), candidate.loops.begin())) over = std::max(over, candidate.over);
+            if (producer > consumer.node)
+                --want.back().second;
+            if (std::equal(want.begin(), want.end(), candidate.loops.begin()))
+                over = std::max(over, candidate.over);
         }
         return over;
     }
@@ -134,7 +141,8 @@ private:
 
 void expect_equal_to_unrolled(const ProgramBuilder& b, const std::vector<std::int64_t>& bindings = {}) {
     const Streams expected = Unrolled(b.program.templates.back(), bindings).streams();
-    const Streams got = run_code(lower(b.program, static_cast<std::uint32_t>(b.program.templates.size() - 1), bindings));
+    const Streams got =
+        run_code(lower(b.program, static_cast<std::uint32_t>(b.program.templates.size() - 1), bindings));
     ASSERT_EQ(got.size(), expected.size());
     for (std::size_t s = 0; s < got.size(); ++s) {
         ASSERT_EQ(got[s].size(), expected[s].size()) << "stream " << s;
@@ -206,7 +214,8 @@ TEST(Code, WaitFromAnInnerLoopOnAnOuterOperation) {
     b.end();
     const Streams streams = run_code(lower(b.program, 0, {}));
     for (std::size_t i = 0; i < 6; ++i) {
-        EXPECT_EQ(streams[0][i].needs, (std::vector<std::pair<int, std::int64_t>>{{1, static_cast<std::int64_t>(i / 2 + 1)}}));
+        EXPECT_EQ(streams[0][i].needs,
+                  (std::vector<std::pair<int, std::int64_t>>{{1, static_cast<std::int64_t>(i / 2 + 1)}}));
     }
     expect_equal_to_unrolled(b);
 }
@@ -247,9 +256,11 @@ TEST(Code, CountsBoundPerRank) {
 TEST(Code, RefusesWhatCannotBeLowered) {
     ProgramBuilder deep;
     deep.begin("deep");
-    for (int level = 0; level <= kMaxDepth; ++level) deep.repeat(2);
+    for (int level = 0; level <= kMaxDepth; ++level)
+        deep.repeat(2);
     host(deep, 0);
-    for (int level = 0; level <= kMaxDepth; ++level) deep.end();
+    for (int level = 0; level <= kMaxDepth; ++level)
+        deep.end();
     EXPECT_THROW(lower(deep.program, 0, {}), std::logic_error);
     ProgramBuilder later;
     later.begin("later", 2);
@@ -268,8 +279,10 @@ TEST(Code, RandomTreesEqualTheUnrolledTemplate) {
         for (int i = number(5, 25); i > 0; --i) {
             const int what = number(0, 9);
             if (what < 2 && open < kMaxDepth) {
-                if (number(0, 3) == 0) b.repeat(0, static_cast<std::uint32_t>(number(0, 2)));
-                else b.repeat(number(0, 3));
+                if (number(0, 3) == 0)
+                    b.repeat(0, static_cast<std::uint32_t>(number(0, 2)));
+                else
+                    b.repeat(number(0, 3));
                 ++open;
             } else if (what < 4 && open > 0) {
                 b.end();
@@ -278,20 +291,23 @@ TEST(Code, RandomTreesEqualTheUnrolledTemplate) {
                 host(b, static_cast<std::uint8_t>(number(0, 2)));
             }
         }
-        while (open-- > 0) b.end();
+        while (open-- > 0)
+            b.end();
         Template& tmpl = b.program.templates.back();
         std::vector<std::uint32_t> node_of(tmpl.operations.size());
         for (std::uint32_t n = 0; n < tmpl.nodes.size(); ++n) {
-            if (tmpl.nodes[n].kind == Node::Kind::operation) node_of[tmpl.nodes[n].operation] = n;
+            if (tmpl.nodes[n].kind == Node::Kind::operation)
+                node_of[tmpl.nodes[n].operation] = n;
         }
         for (std::size_t i = 0; i < tmpl.operations.size(); ++i) {
             for (int w = number(0, 2); w > 0; --w) {
                 const auto other = static_cast<std::size_t>(number(0, static_cast<int>(tmpl.operations.size()) - 1));
                 const bool later = node_of[other] > node_of[i];
-                const bool common = std::any_of(tmpl.nodes.begin(), tmpl.nodes.begin() + node_of[i], [&](const Node& node) {
-                    return node.kind == Node::Kind::repeat && node.end > node_of[other];
-                });
-                if (tmpl.operations[other].stream == tmpl.operations[i].stream || (later && !common)) continue;
+                const bool common = std::any_of(
+                    tmpl.nodes.begin(), tmpl.nodes.begin() + node_of[i],
+                    [&](const Node& node) { return node.kind == Node::Kind::repeat && node.end > node_of[other]; });
+                if (tmpl.operations[other].stream == tmpl.operations[i].stream || (later && !common))
+                    continue;
                 tmpl.operations[i].waits.push_back(node_of[other]);
             }
         }

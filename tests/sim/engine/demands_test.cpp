@@ -33,13 +33,16 @@ TEST(Demands, RatesStayTheSame) {
         const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
         const std::uint32_t links = 2 + random() % 12;
         std::vector<Rate> capacity;
-        for (std::uint32_t l = 0; l < links; ++l) capacity.push_back(rate_from_bytes_per_s(static_cast<double>(1 + random() % 4) * 12.5e9));
+        for (std::uint32_t l = 0; l < links; ++l)
+            capacity.push_back(rate_from_bytes_per_s(static_cast<double>(1 + random() % 4) * 12.5e9));
         std::vector<std::vector<LinkUse>> demands(1 + random() % 6);
         for (auto& demand : demands) {
             for (std::uint32_t l = 0; l < links; ++l) {
-                if (random() % 2 == 0) demand.push_back({LinkId{l}, kCoefficientOne << (random() % 4 == 0 ? 1 : 0)});
+                if (random() % 2 == 0)
+                    demand.push_back({LinkId{l}, kCoefficientOne << (random() % 4 == 0 ? 1 : 0)});
             }
-            if (demand.empty()) demand.push_back({LinkId{0}, kCoefficientOne});
+            if (demand.empty())
+                demand.push_back({LinkId{0}, kCoefficientOne});
         }
         const auto kept = without_dominated_links(demands, capacity);
         Network full(capacity), reduced(capacity);
@@ -52,7 +55,8 @@ TEST(Demands, RatesStayTheSame) {
             ids.emplace_back(a, reduced.start(kept[d], 1000, weight, 0, 1, 0));
             full.solve(0);
             reduced.solve(0);
-            for (const auto& [x, y] : ids) ASSERT_EQ(full.rate(x), reduced.rate(y)) << "seed " << seed;
+            for (const auto& [x, y] : ids)
+                ASSERT_EQ(full.rate(x), reduced.rate(y)) << "seed " << seed;
         }
         ASSERT_EQ(full.validate(), "");
         ASSERT_EQ(reduced.validate(), "");

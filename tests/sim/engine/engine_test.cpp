@@ -29,14 +29,13 @@ EngineResult run_well(const ProgramBuilder& b, EngineOptions options = {}) {
     const Picoseconds span = result.steps > 0 ? result.period : result.end;
     for (std::uint32_t rank = 0; rank < b.program.ranks.size(); ++rank) {
         EXPECT_EQ(account_sum(result, rank), span) << "rank " << rank;
-        for (const Picoseconds part : result.accounts[rank]) EXPECT_GE(part, 0) << "rank " << rank;
+        for (const Picoseconds part : result.accounts[rank])
+            EXPECT_GE(part, 0) << "rank " << rank;
     }
     return result;
 }
 
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // ---- point to point ------------------------------------------------------------------------------------------------
 
@@ -105,7 +104,8 @@ TEST(EnginePointToPoint, ContentionIsTimeBeyondTheUncontended) {
     b.batch(0, {sends(0, 1'000'000)});
     b.begin("target");
     b.batch(0, {receives(0, 1'000'000)});
-    for (const std::uint32_t tmpl : {0u, 0u, 1u, 1u}) b.rank(tmpl);
+    for (const std::uint32_t tmpl : {0u, 0u, 1u, 1u})
+        b.rank(tmpl);
     b.peer(0, 2, route);
     b.peer(1, 3, route);
     b.peer(2, 0, program::kNone);
@@ -220,20 +220,23 @@ TEST(EngineCollective, MembersStartWithTheLastAndEndTogether) {
         b.compute(work * kUs);
         b.collective(0, call);
     }
-    for (const std::uint32_t tmpl : {0u, 1u, 2u}) b.rank(tmpl);
+    for (const std::uint32_t tmpl : {0u, 1u, 2u})
+        b.rank(tmpl);
     b.group("tp 0", {0, 1, 2}, {demand});
     const EngineResult result = run_well(b);
     EXPECT_EQ(result.end, (40 + 2 + 20) * kUs);
     EXPECT_EQ(account(result, 0, Account::straggler), 30 * kUs);
     EXPECT_EQ(account(result, 1, Account::straggler), 15 * kUs);
-    for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(account(result, rank, Account::comm_tp), 22 * kUs);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(account(result, rank, Account::comm_tp), 22 * kUs);
 }
 
 TEST(EngineCollective, RingAllReduceClosedForm) {
     constexpr Bytes kSize = Bytes{1} << 30;
     ProgramBuilder b;
     b.program.demands.emplace_back();
-    for (int gpu = 0; gpu < 8; ++gpu) b.program.demands.back().push_back({b.link(50e9), kCoefficientOne});
+    for (int gpu = 0; gpu < 8; ++gpu)
+        b.program.demands.back().push_back({b.link(50e9), kCoefficientOne});
     const std::uint32_t call = b.call(0, kSize, 7 * kUs, 2 * kSize * 7 / 8);
     b.begin("t");
     b.collective(0, call, Account::comm_gradient);
@@ -258,7 +261,8 @@ TEST(EngineCollective, DifferentCallsOfOneGroupAreAMismatch) {
     b.group("tp 3", {0, 1});
     const EngineResult result = b.run();
     EXPECT_EQ(result.outcome, Outcome::mismatch);
-    for (const char* part : {"tp 3", "rank 0 in all-reduce", "rank 1 in all-gather"}) EXPECT_TRUE(has(result.message, part)) << result.message;
+    for (const char* part : {"tp 3", "rank 0 in all-reduce", "rank 1 in all-gather"})
+        EXPECT_TRUE(has(result.message, part)) << result.message;
 }
 
 TEST(EngineCollective, AMissingMemberIsNamed) {
@@ -268,11 +272,13 @@ TEST(EngineCollective, AMissingMemberIsNamed) {
     b.collective(0, call, Account::comm_tp, {}, "all-reduce");
     b.begin("does not");
     b.compute(kUs);
-    for (const std::uint32_t tmpl : {0u, 0u, 1u, 0u}) b.rank(tmpl);
+    for (const std::uint32_t tmpl : {0u, 0u, 1u, 0u})
+        b.rank(tmpl);
     b.group("tp 0", {0, 1, 2, 3});
     const EngineResult result = b.run();
     EXPECT_EQ(result.outcome, Outcome::deadlock);
-    for (const char* part : {"tp 0", "3 of 4", "missing rank 2)", "all-reduce"}) EXPECT_TRUE(has(result.message, part)) << result.message;
+    for (const char* part : {"tp 0", "3 of 4", "missing rank 2)", "all-reduce"})
+        EXPECT_TRUE(has(result.message, part)) << result.message;
 }
 
 TEST(EngineCollective, UnequalStepCountsDeadlockAndNameTheRanks) {
@@ -290,7 +296,8 @@ TEST(EngineCollective, UnequalStepCountsDeadlockAndNameTheRanks) {
     options.stop_when_periodic = false;
     const EngineResult result = b.run(options);
     EXPECT_EQ(result.outcome, Outcome::deadlock);
-    for (const char* part : {"rank 0 in gradient reduction", "step 2", "missing rank 1)"}) EXPECT_TRUE(has(result.message, part)) << result.message;
+    for (const char* part : {"rank 0 in gradient reduction", "step 2", "missing rank 1)"})
+        EXPECT_TRUE(has(result.message, part)) << result.message;
 }
 
 TEST(EngineCollective, SlotsOfMembersMayDiffer) {
@@ -443,7 +450,8 @@ EngineResult late_by_a_message(int source, bool swap_members) {
     b.program.ranks[late].peers.push_back({0, 0, program::kNone});
     b.group("pair", {1, 2});
     EngineResult result = run_well(b);
-    if (swap_members) std::swap(result.accounts[1], result.accounts[2]);
+    if (swap_members)
+        std::swap(result.accounts[1], result.accounts[2]);
     return result;
 }
 
@@ -451,7 +459,7 @@ TEST(EngineAccounts, WaitingForAPeerThatWaitedIsBubbleTheRestStraggler) {
     for (const bool swap : {false, true}) {
         const EngineResult result = late_by_a_message(10, swap);
         EXPECT_EQ(account(result, 1, Account::bubble), 10 * kUs);
-        EXPECT_EQ(account(result, 2, Account::bubble), 10 * kUs);     // of the 11 us it waited, the late one waited 10
+        EXPECT_EQ(account(result, 2, Account::bubble), 10 * kUs);  // of the 11 us it waited, the late one waited 10
         EXPECT_EQ(account(result, 2, Account::straggler), 1 * kUs);
     }
 }
@@ -472,7 +480,8 @@ TEST(EngineAccounts, OldBubblesDoNotExcuseLaterWork) {
     b.collective(0, call);
     b.compute(30 * kUs);
     b.collective(0, call);
-    for (const std::uint32_t tmpl : {0u, 1u, 2u}) b.rank(tmpl);
+    for (const std::uint32_t tmpl : {0u, 1u, 2u})
+        b.rank(tmpl);
     b.peer(0, 1, route);
     b.program.ranks[1].peers.push_back({0, 0, program::kNone});
     b.group("pair", {1, 2});
@@ -487,29 +496,45 @@ TEST(EngineAccounts, OldBubblesDoNotExcuseLaterWork) {
 enum class Pipeline { gpipe, one_f_one_b };
 
 // Stage s of p equal stages and m micro-batches; messages of no size.
-void pipeline_stage(ProgramBuilder& b, Pipeline kind, int s, int p, int m, Picoseconds forward, Picoseconds backward, std::uint32_t closing) {
+void pipeline_stage(ProgramBuilder& b, Pipeline kind, int s, int p, int m, Picoseconds forward, Picoseconds backward,
+                    std::uint32_t closing) {
     // peer slots: 0 the stage before, 1 the stage after
     b.begin("stage " + std::to_string(s));
     b.step(3);
     const bool first = s == 0, last = s == p - 1;
     const int warm = kind == Pipeline::gpipe ? m : std::min(m, p - s - 1);
-    const auto take = [&] { if (!first) b.batch(0, {receives(0, 0)}, {}, "receive forward"); };
-    const auto give = [&] { if (!last) b.batch(0, {sends(1, 0)}, {}, "send forward"); };
-    const auto take_back = [&] { if (!last) b.batch(0, {receives(1, 0)}, {}, "receive backward"); };
-    const auto give_back = [&] { if (!first) b.batch(0, {sends(0, 0)}, {}, "send backward"); };
+    const auto take = [&] {
+        if (!first)
+            b.batch(0, {receives(0, 0)}, {}, "receive forward");
+    };
+    const auto give = [&] {
+        if (!last)
+            b.batch(0, {sends(1, 0)}, {}, "send forward");
+    };
+    const auto take_back = [&] {
+        if (!last)
+            b.batch(0, {receives(1, 0)}, {}, "receive backward");
+    };
+    const auto give_back = [&] {
+        if (!first)
+            b.batch(0, {sends(0, 0)}, {}, "send backward");
+    };
     for (int i = 0; i < warm; ++i) {
         take();
         b.compute(forward, {}, "forward");
         give();
     }
     const int steady = m - warm;
-    if (steady > 0) take();
+    if (steady > 0)
+        take();
     for (int i = 0; i < steady; ++i) {
         b.compute(forward, {}, "forward");
-        if (!last) b.batch(0, {sends(1, 0), receives(1, 0)}, {}, "send forward, receive backward");
+        if (!last)
+            b.batch(0, {sends(1, 0), receives(1, 0)}, {}, "send forward, receive backward");
         b.compute(backward, {}, "backward");
         if (i + 1 < steady) {
-            if (!first) b.batch(0, {sends(0, 0), receives(0, 0)}, {}, "send backward, receive forward");
+            if (!first)
+                b.batch(0, {sends(0, 0), receives(0, 0)}, {}, "send backward, receive forward");
         } else {
             give_back();
         }
@@ -519,7 +544,8 @@ void pipeline_stage(ProgramBuilder& b, Pipeline kind, int s, int p, int m, Picos
         b.compute(backward, {}, "backward");
         give_back();
     }
-    if (closing != program::kNone) b.collective(0, closing, Account::comm_other, {}, "close");
+    if (closing != program::kNone)
+        b.collective(0, closing, Account::comm_other, {}, "close");
     b.end_step();
 }
 
@@ -527,7 +553,8 @@ ProgramBuilder pipeline(Pipeline kind, int p, int m, Picoseconds forward, Picose
     ProgramBuilder b;
     const std::uint32_t route = b.route(b.demand({b.link(50e9)}), 0);
     const std::uint32_t closing = global_close ? b.call(0, 8, 0, 0) : program::kNone;
-    for (int s = 0; s < p; ++s) pipeline_stage(b, kind, s, p, m, forward, backward, closing);
+    for (int s = 0; s < p; ++s)
+        pipeline_stage(b, kind, s, p, m, forward, backward, closing);
     std::vector<std::uint32_t> members;
     for (int s = 0; s < p; ++s) {
         const auto rank = static_cast<std::uint32_t>(s);
@@ -536,7 +563,8 @@ ProgramBuilder pipeline(Pipeline kind, int p, int m, Picoseconds forward, Picose
         b.peer(rank, s == p - 1 ? rank : rank + 1, s == p - 1 ? program::kNone : route);
         members.push_back(rank);
     }
-    if (global_close) b.group("world", members);
+    if (global_close)
+        b.group("world", members);
     return b;
 }
 
@@ -553,7 +581,8 @@ TEST(EnginePipeline, OneForwardOneBackwardAndGPipeTakeExactlyTheirFormula) {
                 for (int rank = 0; rank < p; ++rank) {
                     const auto r = static_cast<std::uint32_t>(rank);
                     EXPECT_EQ(account(result, r, Account::gemm_ideal), m * (forward + backward));
-                    EXPECT_EQ(account(result, r, Account::bubble) + account(result, r, Account::straggler), (p - 1) * (forward + backward));
+                    EXPECT_EQ(account(result, r, Account::bubble) + account(result, r, Account::straggler),
+                              (p - 1) * (forward + backward));
                     waiting += account(result, r, Account::bubble) + account(result, r, Account::straggler);
                 }
                 // bubble fraction (p - 1) / (m + p - 1)
@@ -664,7 +693,8 @@ TEST(EngineTimeline, CausesChainAndTheCriticalPathSumsToThePeriod) {
     const EngineResult result = run_well(b, options);
     ASSERT_FALSE(result.timeline.empty());
     for (const Record& record : result.timeline) {
-        if (record.finished == record.issued && record.issued == result.end) continue;  // next step, cut off
+        if (record.finished == record.issued && record.issued == result.end)
+            continue;  // next step, cut off
         EXPECT_LE(record.issued, record.started);
         if (record.cause == program::kNone) {
             EXPECT_EQ(record.started, 0);
@@ -675,7 +705,8 @@ TEST(EngineTimeline, CausesChainAndTheCriticalPathSumsToThePeriod) {
     Picoseconds sum = 0, compute = 0;
     for (const PathPart& part : critical_path(b.program, result.timeline, result.window_begin, result.window_end)) {
         sum += part.time;
-        if (part.account == Account::gemm_ideal) compute += part.time;
+        if (part.account == Account::gemm_ideal)
+            compute += part.time;
     }
     EXPECT_EQ(sum, result.period);
     EXPECT_EQ(compute, result.period);  // messages cost nothing here
@@ -693,7 +724,8 @@ TEST(EngineTimeline, ABatchIsCausedByItsLastMessageToEnd) {
     b.begin("short");
     b.compute(50 * kUs, {}, "produce short");
     b.batch(0, {sends(0, 1000)});
-    for (const std::uint32_t tmpl : {0u, 1u, 2u}) b.rank(tmpl);
+    for (const std::uint32_t tmpl : {0u, 1u, 2u})
+        b.rank(tmpl);
     b.peer(0, 1, program::kNone);
     b.peer(0, 2, program::kNone);
     b.peer(1, 0, slow);
@@ -722,7 +754,8 @@ ProgramBuilder two_templates(Picoseconds work, bool swapped) {
     b.begin("b");
     b.compute(3 * kUs);
     b.collective(0, call);
-    for (std::uint32_t rank = 0; rank < 4; ++rank) b.rank((rank % 2) ^ (swapped ? 1u : 0u));
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+        b.rank((rank % 2) ^ (swapped ? 1u : 0u));
     b.group("all", {0, 1, 2, 3});
     return b;
 }

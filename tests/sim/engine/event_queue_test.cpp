@@ -42,7 +42,8 @@ TEST(EventQueue, RandomPushesAndPopsEqualASortedList) {
             queue.push(event);
             list.push_back(event);
         } else {
-            const auto first = std::min_element(list.begin(), list.end(), [](const Event& a, const Event& b) { return b.later_than(a); });
+            const auto first = std::min_element(list.begin(), list.end(),
+                                                [](const Event& a, const Event& b) { return b.later_than(a); });
             ASSERT_EQ(queue.top().time, first->time);
             ASSERT_EQ(queue.top().key, first->key);
             queue.pop();

@@ -32,28 +32,36 @@ std::vector<long double> reference_rates(const std::vector<Rate>& capacity, cons
         std::vector<long double> load(capacity.size(), 0);
         for (std::size_t i = 0; i < flows.size(); ++i) {
             for (const LinkUse& use : flows[i].demand) {
-                if (!frozen[i]) load[index(use.link)] += static_cast<long double>(use.coefficient) / kCoefficientOne * flows[i].weight;
+                if (!frozen[i])
+                    load[index(use.link)] +=
+                        static_cast<long double>(use.coefficient) / kCoefficientOne * flows[i].weight;
             }
         }
         long double level = HUGE_VALL;
         for (std::size_t l = 0; l < capacity.size(); ++l) {
-            if (load[l] > 0) level = std::min(level, room[l] / load[l]);
+            if (load[l] > 0)
+                level = std::min(level, room[l] / load[l]);
         }
         for (std::size_t i = 0; i < flows.size(); ++i) {
-            if (!frozen[i] && flows[i].cap > 0) level = std::min(level, static_cast<long double>(flows[i].cap) / flows[i].weight);
+            if (!frozen[i] && flows[i].cap > 0)
+                level = std::min(level, static_cast<long double>(flows[i].cap) / flows[i].weight);
         }
-        if (level == HUGE_VALL) return rate;
+        if (level == HUGE_VALL)
+            return rate;
         std::vector<bool> freeze(flows.size(), false);
         for (std::size_t i = 0; i < flows.size(); ++i) {
-            if (frozen[i]) continue;
+            if (frozen[i])
+                continue;
             const long double limit = level * (1 + kTie);
             freeze[i] = flows[i].cap > 0 && static_cast<long double>(flows[i].cap) / flows[i].weight <= limit;
             for (const LinkUse& use : flows[i].demand) {
-                if (room[index(use.link)] / load[index(use.link)] <= limit) freeze[i] = true;
+                if (room[index(use.link)] / load[index(use.link)] <= limit)
+                    freeze[i] = true;
             }
         }
         for (std::size_t i = 0; i < flows.size(); ++i) {
-            if (!freeze[i]) continue;
+            if (!freeze[i])
+                continue;
             frozen[i] = true;
             rate[i] = level * flows[i].weight;
             for (const LinkUse& use : flows[i].demand) {
@@ -67,17 +75,20 @@ class RandomGraph {
 public:
     explicit RandomGraph(std::uint32_t seed, bool round_numbers) : random_(seed), round_(round_numbers) {
         const int links = number(1, 12);
-        for (int l = 0; l < links; ++l) capacity.push_back(draw_capacity());
+        for (int l = 0; l < links; ++l)
+            capacity.push_back(draw_capacity());
     }
     Rate draw_capacity() {
         // round numbers make links tie exactly, as in symmetric clusters
-        return round_ ? number(1, 4) * rate_from_bytes_per_s(12.5e9) : rate_from_bytes_per_s(1e9) + number(0, 1 << 30) * Rate{50000};
+        return round_ ? number(1, 4) * rate_from_bytes_per_s(12.5e9)
+                      : rate_from_bytes_per_s(1e9) + number(0, 1 << 30) * Rate{50000};
     }
     Flow draw_flow() {
         Flow flow;
         const int hops = number(1, std::min<int>(5, static_cast<int>(capacity.size())));
         std::vector<std::uint32_t> links(capacity.size());
-        for (std::uint32_t l = 0; l < links.size(); ++l) links[l] = l;
+        for (std::uint32_t l = 0; l < links.size(); ++l)
+            links[l] = l;
         std::shuffle(links.begin(), links.end(), random_);
         for (int h = 0; h < hops; ++h) {
             const auto coefficient = round_ ? kCoefficientOne * static_cast<std::uint32_t>(number(1, 2))
@@ -85,7 +96,8 @@ public:
             flow.demand.push_back({LinkId{links[static_cast<std::size_t>(h)]}, coefficient});
         }
         flow.weight = static_cast<std::uint32_t>(round_ ? 1 << number(0, 2) : number(1, 32));
-        if (number(0, 3) == 0) flow.cap = round_ ? number(1, 3) * rate_from_bytes_per_s(6.25e9) : number(1, 1 << 30) * Rate{20000};
+        if (number(0, 3) == 0)
+            flow.cap = round_ ? number(1, 3) * rate_from_bytes_per_s(6.25e9) : number(1, 1 << 30) * Rate{20000};
         flow.work = number(1, 1 << 30);
         return flow;
     }
@@ -102,10 +114,12 @@ TEST(NetworkSolver, EqualsTheReferenceOnRandomGraphs) {
     for (std::uint32_t seed = 0; seed < 1000; ++seed) {
         RandomGraph graph(seed, seed % 4 == 0);
         std::vector<Flow> flows(static_cast<std::size_t>(graph.number(1, 30)));
-        for (Flow& flow : flows) flow = graph.draw_flow();
+        for (Flow& flow : flows)
+            flow = graph.draw_flow();
         Network network(graph.capacity);
         std::vector<Network::Id> ids;
-        for (const Flow& flow : flows) ids.push_back(start(network, flow));
+        for (const Flow& flow : flows)
+            ids.push_back(start(network, flow));
         network.solve(0);
         ASSERT_EQ(network.validate(), "") << "seed " << seed;
         const std::vector<long double> expected = reference_rates(graph.capacity, flows);
@@ -113,12 +127,15 @@ TEST(NetworkSolver, EqualsTheReferenceOnRandomGraphs) {
         for (std::size_t i = 0; i < flows.size(); ++i) {
             const auto got = static_cast<long double>(network.rate(ids[i]));
             // relative to the rate, and at least the 1/1024 byte/s the integers resolve
-            ASSERT_NEAR(static_cast<double>(got), static_cast<double>(expected[i]), 1e-9 * static_cast<double>(expected[i]) + 2)
+            ASSERT_NEAR(static_cast<double>(got), static_cast<double>(expected[i]),
+                        1e-9 * static_cast<double>(expected[i]) + 2)
                 << "seed " << seed << " flow " << i;
-            for (const LinkUse& use : flows[i].demand) load[index(use.link)] += static_cast<long double>(use.coefficient) * got;
+            for (const LinkUse& use : flows[i].demand)
+                load[index(use.link)] += static_cast<long double>(use.coefficient) * got;
         }
         for (std::size_t l = 0; l < load.size(); ++l) {
-            ASSERT_LE(load[l], static_cast<long double>(graph.capacity[l]) * kCoefficientOne) << "seed " << seed << " link " << l;
+            ASSERT_LE(load[l], static_cast<long double>(graph.capacity[l]) * kCoefficientOne)
+                << "seed " << seed << " link " << l;
         }
     }
 }
@@ -141,7 +158,8 @@ TEST(NetworkSolver, IncrementalEqualsFreshToTheBit) {
                     network.remove(victim->first);
                     live.erase(victim);
                 } else {
-                    const auto l = static_cast<std::size_t>(graph.number(0, static_cast<int>(graph.capacity.size()) - 1));
+                    const auto l =
+                        static_cast<std::size_t>(graph.number(0, static_cast<int>(graph.capacity.size()) - 1));
                     graph.capacity[l] = graph.draw_capacity();
                     network.set_capacity(LinkId{static_cast<std::uint32_t>(l)}, graph.capacity[l]);
                 }
@@ -150,10 +168,12 @@ TEST(NetworkSolver, IncrementalEqualsFreshToTheBit) {
             ASSERT_EQ(network.validate(), "") << "seed " << seed << " round " << round;
             Network fresh(graph.capacity);
             std::vector<std::pair<Network::Id, Network::Id>> pairs;
-            for (auto flow = live.rbegin(); flow != live.rend(); ++flow) pairs.emplace_back(flow->first, start(fresh, flow->second));
+            for (auto flow = live.rbegin(); flow != live.rend(); ++flow)
+                pairs.emplace_back(flow->first, start(fresh, flow->second));
             fresh.solve(0);
             for (const auto& [id, other] : pairs) {
-                ASSERT_EQ(network.rate(id), fresh.rate(other)) << "seed " << seed << " round " << round << " activity " << id;
+                ASSERT_EQ(network.rate(id), fresh.rate(other))
+                    << "seed " << seed << " round " << round << " activity " << id;
             }
         }
     }
@@ -163,21 +183,26 @@ TEST(NetworkSolver, OrderOfStartDoesNotMatter) {
     for (std::uint32_t seed = 0; seed < 200; ++seed) {
         RandomGraph graph(seed + 9000, seed % 2 == 0);
         std::vector<Flow> flows(20);
-        for (Flow& flow : flows) flow = graph.draw_flow();
+        for (Flow& flow : flows)
+            flow = graph.draw_flow();
         std::vector<std::size_t> order(flows.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        for (std::size_t i = 0; i < order.size(); ++i)
+            order[i] = i;
         std::vector<Rate> first;
         for (int trial = 0; trial < 4; ++trial) {
             Network network(graph.capacity);
             std::vector<Network::Id> ids(flows.size());
             for (const std::size_t i : order) {
                 ids[i] = start(network, flows[i]);
-                if (trial == 3) network.solve(0);  // one by one
+                if (trial == 3)
+                    network.solve(0);  // one by one
             }
             network.solve(0);
             std::vector<Rate> rates;
-            for (const Network::Id id : ids) rates.push_back(network.rate(id));
-            if (trial == 0) first = rates;
+            for (const Network::Id id : ids)
+                rates.push_back(network.rate(id));
+            if (trial == 0)
+                first = rates;
             ASSERT_EQ(rates, first) << "seed " << seed << " trial " << trial;
             std::mt19937 shuffle(seed * 7 + static_cast<std::uint32_t>(trial));
             std::shuffle(order.begin(), order.end(), shuffle);
@@ -245,20 +270,23 @@ TEST(NetworkSolver, WeightedFlowAloneCountsAsUncontended) {
 }
 
 // Runs jittered flows to their end; returns each flow's finish.
-std::vector<Picoseconds> finishes(const std::vector<Flow>& flows, const std::vector<Rate>& capacity, Picoseconds quantum,
-                                  std::uint64_t& solves) {
+std::vector<Picoseconds> finishes(const std::vector<Flow>& flows, const std::vector<Rate>& capacity,
+                                  Picoseconds quantum, std::uint64_t& solves) {
     Network network(capacity, quantum);
     std::vector<Network::Id> ids;
-    for (const Flow& flow : flows) ids.push_back(start(network, flow));
+    for (const Flow& flow : flows)
+        ids.push_back(start(network, flow));
     network.solve(0);
     std::vector<Picoseconds> finish(flows.size(), -1);
     for (std::size_t left = flows.size(); left > 0;) {
         Picoseconds now = INT64_MAX;
         for (std::size_t i = 0; i < flows.size(); ++i) {
-            if (finish[i] < 0) now = std::min(now, network.finish(ids[i]));
+            if (finish[i] < 0)
+                now = std::min(now, network.finish(ids[i]));
         }
         for (std::size_t i = 0; i < flows.size(); ++i) {
-            if (finish[i] >= 0 || network.finish(ids[i]) != now) continue;
+            if (finish[i] >= 0 || network.finish(ids[i]) != now)
+                continue;
             finish[i] = now;
             network.remove(ids[i]);
             --left;
@@ -293,13 +321,15 @@ TEST(NetworkSolver, QuantumKeepsTheMakespanOfASharedLink) {
     const std::vector<Rate> capacity = {rate_from_bytes_per_s(50e9)};
     std::vector<Flow> flows;
     std::mt19937 random(2);
-    for (int i = 0; i < 32; ++i) flows.push_back({{{LinkId{0}, kCoefficientOne}}, 1, 0, 1'000'000 + static_cast<Bytes>(random() % 3000)});
+    for (int i = 0; i < 32; ++i)
+        flows.push_back({{{LinkId{0}, kCoefficientOne}}, 1, 0, 1'000'000 + static_cast<Bytes>(random() % 3000)});
     std::uint64_t exact_solves = 0, batched_solves = 0;
     const std::vector<Picoseconds> exact = finishes(flows, capacity, 0, exact_solves);
     const std::vector<Picoseconds> batched = finishes(flows, capacity, kQuantum, batched_solves);
     const Picoseconds last = *std::max_element(exact.begin(), exact.end());
     const Picoseconds last_batched = *std::max_element(batched.begin(), batched.end());
-    for (std::size_t i = 0; i < flows.size(); ++i) EXPECT_GE(batched[i], exact[i]);
+    for (std::size_t i = 0; i < flows.size(); ++i)
+        EXPECT_GE(batched[i], exact[i]);
     EXPECT_LE(last_batched - last, kQuantum);
     EXPECT_LT(batched_solves, exact_solves);
 }

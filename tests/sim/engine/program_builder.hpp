@@ -31,7 +31,8 @@ public:
     }
     std::uint32_t demand(std::initializer_list<LinkId> links, std::uint32_t coefficient = kCoefficientOne) {
         std::vector<LinkUse>& uses = program.demands.emplace_back();
-        for (const LinkId link : links) uses.push_back({link, coefficient});
+        for (const LinkId link : links)
+            uses.push_back({link, coefficient});
         return last(program.demands);
     }
     std::uint32_t route(std::uint32_t demand, Picoseconds latency, bool network = true) {
@@ -61,13 +62,16 @@ public:
         program::Plan plan;
         plan.latency = latency;
         plan.uses_network = true;
-        if (work > 0) plan.activities.push_back({work, 1, 0, 0});
+        if (work > 0)
+            plan.activities.push_back({work, 1, 0, 0});
         program.plans.push_back({plan});
         return last(program.calls);
     }
     /// Members get the group in their next slot.
-    std::uint32_t group(const std::string& name, std::vector<std::uint32_t> members, std::vector<std::uint32_t> demands = {}) {
-        for (const std::uint32_t member : members) program.ranks[member].groups.push_back(static_cast<std::uint32_t>(program.groups.size()));
+    std::uint32_t group(const std::string& name, std::vector<std::uint32_t> members,
+                        std::vector<std::uint32_t> demands = {}) {
+        for (const std::uint32_t member : members)
+            program.ranks[member].groups.push_back(static_cast<std::uint32_t>(program.groups.size()));
         program::Group& group = program.groups.emplace_back();
         group.name = name;
         group.members = std::move(members);
@@ -122,21 +126,24 @@ public:
         node.end = static_cast<std::uint32_t>(tmpl.nodes.size());
         return last(tmpl.nodes);
     }
-    std::uint32_t compute(Picoseconds work, std::vector<std::uint32_t> waits = {}, const std::string& name = "compute") {
+    std::uint32_t compute(Picoseconds work, std::vector<std::uint32_t> waits = {},
+                          const std::string& name = "compute") {
         cost(work);
         return compute_class(last(program.costs), std::move(waits), name);
     }
-    std::uint32_t compute_class(std::uint32_t cost_class, std::vector<std::uint32_t> waits = {}, const std::string& name = "compute") {
+    std::uint32_t compute_class(std::uint32_t cost_class, std::vector<std::uint32_t> waits = {},
+                                const std::string& name = "compute") {
         return operation(program::OpKind::compute, 0, cost_class, label(name, Account::idle), std::move(waits));
     }
     std::uint32_t collective(std::uint8_t stream, std::uint32_t call, Account account = Account::comm_tp,
                              std::vector<std::uint32_t> waits = {}, const std::string& name = "collective") {
         return operation(program::OpKind::collective, stream, call, label(name, account), std::move(waits));
     }
-    std::uint32_t batch(std::uint8_t stream, std::vector<program::MessageHalf> halves, std::vector<std::uint32_t> waits = {},
-                        const std::string& name = "exchange") {
+    std::uint32_t batch(std::uint8_t stream, std::vector<program::MessageHalf> halves,
+                        std::vector<std::uint32_t> waits = {}, const std::string& name = "exchange") {
         program.batches.push_back({std::move(halves)});
-        return operation(program::OpKind::p2p_batch, stream, last(program.batches), label(name, Account::comm_pp), std::move(waits));
+        return operation(program::OpKind::p2p_batch, stream, last(program.batches), label(name, Account::comm_pp),
+                         std::move(waits));
     }
     std::uint32_t timed(program::OpKind kind, std::uint8_t stream, Picoseconds duration, Account account,
                         std::vector<std::uint32_t> waits = {}) {
@@ -164,7 +171,8 @@ inline Picoseconds account(const EngineResult& result, std::uint32_t rank, Accou
 }
 inline Picoseconds account_sum(const EngineResult& result, std::uint32_t rank) {
     Picoseconds sum = 0;
-    for (const Picoseconds part : result.accounts[rank]) sum += part;
+    for (const Picoseconds part : result.accounts[rank])
+        sum += part;
     return sum;
 }
 

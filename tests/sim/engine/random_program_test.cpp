@@ -17,7 +17,7 @@ using test::kMicrosecond;
 using test::ProgramBuilder;
 
 struct Shape {
-    bool shared_links;   ///< messages and groups draw links from a common pool; otherwise each has its own
+    bool shared_links;  ///< messages and groups draw links from a common pool; otherwise each has its own
     std::uint8_t streams;
     bool several_steps;
 };
@@ -28,12 +28,17 @@ class RandomProgram {
 public:
     RandomProgram(std::uint32_t seed, Shape shape) : random_(seed), shape_(shape) {
         const auto ranks = static_cast<std::uint32_t>(number(2, 16));
-        for (int l = 0; l < 8; ++l) pool_.push_back(b.link(number(10, 100) * 1e9));
-        for (std::uint32_t r = 0; r < ranks; ++r) b.rank(r);
-        for (int g = number(1, 5); g > 0; --g) draw_group(ranks);
+        for (int l = 0; l < 8; ++l)
+            pool_.push_back(b.link(number(10, 100) * 1e9));
+        for (std::uint32_t r = 0; r < ranks; ++r)
+            b.rank(r);
+        for (int g = number(1, 5); g > 0; --g)
+            draw_group(ranks);
         std::vector<Action> actions(static_cast<std::size_t>(number(5, 60)));
-        for (Action& action : actions) action = draw_action(ranks);
-        for (std::uint32_t r = 0; r < ranks; ++r) write_rank(r, actions);
+        for (Action& action : actions)
+            action = draw_action(ranks);
+        for (std::uint32_t r = 0; r < ranks; ++r)
+            write_rank(r, actions);
     }
 
     ProgramBuilder b;
@@ -53,7 +58,8 @@ private:
     int number(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
 
     std::uint32_t draw_demand() {
-        if (!shape_.shared_links) return b.demand({b.link(number(10, 100) * 1e9)});
+        if (!shape_.shared_links)
+            return b.demand({b.link(number(10, 100) * 1e9)});
         const auto a = static_cast<std::size_t>(number(0, 7)), c = static_cast<std::size_t>(number(0, 7));
         return a == c ? b.demand({pool_[a]}) : b.demand({pool_[a], pool_[c]});
     }
@@ -61,9 +67,11 @@ private:
     void draw_group(std::uint32_t ranks) {
         std::vector<std::uint32_t> members;
         for (std::uint32_t r = 0; r < ranks; ++r) {
-            if (number(0, 1) == 0) members.push_back(r);
+            if (number(0, 1) == 0)
+                members.push_back(r);
         }
-        if (members.empty()) members.push_back(0);
+        if (members.empty())
+            members.push_back(0);
         const std::uint32_t demand = draw_demand();
         b.group("group " + std::to_string(b.program.groups.size()), members, {demand});
         stream_of_group_.push_back(static_cast<std::uint8_t>(number(0, shape_.streams - 1)));
@@ -82,7 +90,8 @@ private:
                 cost.host_first = std::min<Picoseconds>(cost.host, 2 * kMicrosecond);
             }
             if (shape_.streams > 1) {
-                for (std::size_t s = 1; s < program::kSpeedStates; ++s) cost.speed[s] = static_cast<std::uint32_t>(number(30'000, 65'536));
+                for (std::size_t s = 1; s < program::kSpeedStates; ++s)
+                    cost.speed[s] = static_cast<std::uint32_t>(number(30'000, 65'536));
             }
             action.payload = static_cast<std::uint32_t>(b.program.costs.size() - 1);
         } else if (what < 8) {
@@ -92,7 +101,8 @@ private:
         } else {
             action.kind = OpKind::p2p_batch;
             action.second = static_cast<std::uint32_t>(number(0, static_cast<int>(ranks) - 2));
-            if (action.second >= action.first) ++action.second;
+            if (action.second >= action.first)
+                ++action.second;
             action.payload = static_cast<std::uint32_t>(number(0, 3) == 0 ? 0 : number(1, 4'000'000));
             action.both_ways = number(0, 1) == 0;
             const auto channel = static_cast<std::uint32_t>(b.program.routes.size());
@@ -111,42 +121,59 @@ private:
         std::vector<std::uint32_t> latest(shape_.streams, program::kNone);
         const auto add = [&](std::uint8_t stream, const auto& append, std::uint32_t wait_stream) {
             std::vector<std::uint32_t> waits;
-            if (wait_stream != stream && latest[wait_stream] != program::kNone) waits.push_back(latest[wait_stream]);
+            if (wait_stream != stream && latest[wait_stream] != program::kNone)
+                waits.push_back(latest[wait_stream]);
             latest[stream] = append(stream, std::move(waits));
         };
         for (const Action& action : actions) {
             if (action.kind == OpKind::compute && action.first == rank) {
-                add(0, [&](std::uint8_t, auto waits) { return b.compute_class(action.payload, std::move(waits)); }, action.wait_stream);
+                add(
+                    0, [&](std::uint8_t, auto waits) { return b.compute_class(action.payload, std::move(waits)); },
+                    action.wait_stream);
             } else if (action.kind == OpKind::collective) {
                 const auto& groups = b.program.ranks[rank].groups;
                 const auto slot = std::find(groups.begin(), groups.end(), action.first);
-                if (slot == groups.end()) continue;
-                const std::uint32_t call = b.call(static_cast<std::uint16_t>(slot - groups.begin()), action.payload, kMicrosecond, action.payload);
-                add(stream_of_group_[action.first], [&](std::uint8_t stream, auto waits) {
-                    return b.collective(stream, call, Account::comm_tp, std::move(waits));
-                }, action.wait_stream);
-                if (rank == b.program.groups[action.first].members.front()) load(b.program.groups[action.first].demands[0], action.payload);
+                if (slot == groups.end())
+                    continue;
+                const std::uint32_t call = b.call(static_cast<std::uint16_t>(slot - groups.begin()), action.payload,
+                                                  kMicrosecond, action.payload);
+                add(
+                    stream_of_group_[action.first],
+                    [&](std::uint8_t stream, auto waits) {
+                        return b.collective(stream, call, Account::comm_tp, std::move(waits));
+                    },
+                    action.wait_stream);
+                if (rank == b.program.groups[action.first].members.front())
+                    load(b.program.groups[action.first].demands[0], action.payload);
             } else if (action.kind == OpKind::p2p_batch && (action.first == rank || action.second == rank)) {
                 const std::uint16_t slot = action.first == rank ? action.slot_first : action.slot_second;
                 std::vector<program::MessageHalf> halves;
-                if (action.first == rank || action.both_ways) halves.push_back(test::sends(slot, action.payload));
-                if (action.second == rank || action.both_ways) halves.push_back(test::receives(slot, action.payload));
-                if (halves.front().is_send) load(b.program.routes[b.program.ranks[rank].peers[slot].send_route].demand, action.payload);
-                add(static_cast<std::uint8_t>(shape_.streams - 1), [&](std::uint8_t stream, auto waits) {
-                    return b.batch(stream, std::move(halves), std::move(waits));
-                }, action.wait_stream);
+                if (action.first == rank || action.both_ways)
+                    halves.push_back(test::sends(slot, action.payload));
+                if (action.second == rank || action.both_ways)
+                    halves.push_back(test::receives(slot, action.payload));
+                if (halves.front().is_send)
+                    load(b.program.routes[b.program.ranks[rank].peers[slot].send_route].demand, action.payload);
+                add(
+                    static_cast<std::uint8_t>(shape_.streams - 1),
+                    [&](std::uint8_t stream, auto waits) {
+                        return b.batch(stream, std::move(halves), std::move(waits));
+                    },
+                    action.wait_stream);
             }
         }
         std::vector<std::uint32_t> waits;
         for (std::size_t s = 1; s < latest.size(); ++s) {
-            if (latest[s] != program::kNone) waits.push_back(latest[s]);
+            if (latest[s] != program::kNone)
+                waits.push_back(latest[s]);
         }
         b.end_step(waits);
     }
 
     void load(std::uint32_t demand, Bytes bytes) {
         link_bytes.resize(b.capacity.size(), 0);
-        for (const LinkUse& use : b.program.demands[demand]) link_bytes[index(use.link)] += bytes;
+        for (const LinkUse& use : b.program.demands[demand])
+            link_bytes[index(use.link)] += bytes;
     }
 
     std::mt19937 random_;
@@ -166,11 +193,14 @@ TEST(RandomPrograms, EndWithExactAccountsAndNoLinkAboveItsCapacity) {
         ASSERT_EQ(result.outcome, Outcome::done) << result.message;
         ASSERT_EQ(result.steps, static_cast<std::uint32_t>(random.steps));
         for (std::uint32_t rank = 0; rank < random.b.program.ranks.size(); ++rank) {
-            for (const Picoseconds part : result.accounts[rank]) ASSERT_GE(part, 0) << "rank " << rank;
+            for (const Picoseconds part : result.accounts[rank])
+                ASSERT_GE(part, 0) << "rank " << rank;
         }
         for (std::size_t l = 0; l < random.link_bytes.size(); ++l) {
-            if (random.link_bytes[l] == 0) continue;
-            ASSERT_GE(result.end, Network::duration(random.link_bytes[l] * random.steps, random.b.capacity[l])) << "link " << l;
+            if (random.link_bytes[l] == 0)
+                continue;
+            ASSERT_GE(result.end, Network::duration(random.link_bytes[l] * random.steps, random.b.capacity[l]))
+                << "link " << l;
         }
         // each rank's accounts are its own last step
         EngineOptions again = options;
@@ -181,14 +211,17 @@ TEST(RandomPrograms, EndWithExactAccountsAndNoLinkAboveItsCapacity) {
         std::vector<std::vector<Picoseconds>> ends(random.b.program.ranks.size(), {0});
         for (const Record& record : recorded.timeline) {
             const auto& tmpl = random.b.program.templates[random.b.program.ranks[record.rank].tmpl];
-            if (tmpl.operations[record.operation].kind == OpKind::step_end) ends[record.rank].push_back(record.finished);
+            if (tmpl.operations[record.operation].kind == OpKind::step_end)
+                ends[record.rank].push_back(record.finished);
         }
         for (std::uint32_t rank = 0; rank < ends.size(); ++rank) {
             ASSERT_EQ(ends[rank].size(), static_cast<std::size_t>(random.steps) + 1);
-            ASSERT_EQ(account_sum(result, rank), ends[rank].back() - ends[rank][ends[rank].size() - 2]) << "rank " << rank;
+            ASSERT_EQ(account_sum(result, rank), ends[rank].back() - ends[rank][ends[rank].size() - 2])
+                << "rank " << rank;
         }
         Picoseconds total = 0;
-        for (const PathPart& part : critical_path(random.b.program, recorded.timeline, 0, recorded.end)) total += part.time;
+        for (const PathPart& part : critical_path(random.b.program, recorded.timeline, 0, recorded.end))
+            total += part.time;
         ASSERT_EQ(total, recorded.end);
     }
 }
@@ -201,10 +234,12 @@ TEST(RandomPrograms, MoreBandwidthNeverEndsLaterWhereNoLinkIsShared) {
         const Picoseconds before = random.b.run().end;
         std::mt19937 faster(seed);
         for (Rate& capacity : random.b.capacity) {
-            if (faster() % 2 == 0) capacity += capacity / 3;
+            if (faster() % 2 == 0)
+                capacity += capacity / 3;
         }
         ASSERT_LE(random.b.run().end, before) << "seed " << seed;
-        for (Rate& capacity : random.b.capacity) capacity *= 2;
+        for (Rate& capacity : random.b.capacity)
+            capacity *= 2;
         ASSERT_LE(random.b.run().end, before) << "seed " << seed;
     }
 }

@@ -71,10 +71,11 @@ TEST(ChunkSteps, AgreeWithTheFluidModel) {
             for (const Bytes size : {Bytes{1} << 20, Bytes{1} << 24, Bytes{1} << 28, Bytes{1} << 30}) {
                 const Times t = both(cluster, comm, nodes * 8, kind, size);
                 const double off = t.chunk_s / t.fluid_s - 1;
-                std::printf("%u nodes %-14s %10lld B: fluid %9.1f us (latency %6.1f), chunk steps %9.1f us, %+.1f %%\n", nodes,
-                            std::string(collective_name(kind)).c_str(), static_cast<long long>(size), t.fluid_s * 1e6, t.latency_s * 1e6,
-                            t.chunk_s * 1e6, off * 100);
-                EXPECT_LT(std::abs(t.chunk_s - t.fluid_s), 0.01 * t.fluid_s + (nodes > 1 ? t.latency_s : 0)) << nodes << " nodes " << size << " B";
+                std::printf("%u nodes %-14s %10lld B: fluid %9.1f us (latency %6.1f), chunk steps %9.1f us, %+.1f %%\n",
+                            nodes, std::string(collective_name(kind)).c_str(), static_cast<long long>(size),
+                            t.fluid_s * 1e6, t.latency_s * 1e6, t.chunk_s * 1e6, off * 100);
+                EXPECT_LT(std::abs(t.chunk_s - t.fluid_s), 0.01 * t.fluid_s + (nodes > 1 ? t.latency_s : 0))
+                    << nodes << " nodes " << size << " B";
             }
         }
     }
@@ -100,7 +101,8 @@ TEST(ChunkSteps, LeavesLargeGroupsAndOtherAlgorithmsAlone) {
     std::iota(members.begin(), members.end(), 0u);
     std::vector<CallInfo> infos;
     const program::Program fluid = single_collective(cluster, comm, members, Collective::all_gather, 1 << 20, infos);
-    const program::Program same = expand_chunk_steps(fluid, infos, comm, cluster, GpuGeneration::hopper, {.max_ranks = 4});
+    const program::Program same =
+        expand_chunk_steps(fluid, infos, comm, cluster, GpuGeneration::hopper, {.max_ranks = 4});
     EXPECT_EQ(same.templates[0].operations.size(), fluid.templates[0].operations.size());
 }
 
