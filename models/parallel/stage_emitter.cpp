@@ -1,0 +1,111 @@
+#include "models/parallel/stage_emitter.hpp"
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+namespace fabricast::stage {
+
+std::uint32_t StageEmitter::label(std::string_view name, Account account, Phase phase, std::int64_t layer) {
+    const std::string key =
+        fmt::format("{}|{}|{}|{}|{}", name, static_cast<int>(account), static_cast<int>(phase), stage_, layer);
+    const auto [at, fresh] = labels_.try_emplace(key, static_cast<std::uint32_t>(p_.labels.size()));
+    if (fresh) {
+        std::uint32_t id = 0;
+        while (id < p_.names.size() && p_.names[id] != name)
+            ++id;
+        if (id == p_.names.size())
+            p_.names.emplace_back(name);
+        p_.labels.push_back(
+            {id, account, phase, static_cast<std::int16_t>(stage_), static_cast<std::int16_t>(layer), -1});
+    }
+    return at->second;
+}
+
+std::uint32_t StageEmitter::push(Operation op) {
+    const auto node = static_cast<std::uint32_t>(t_.nodes.size());
+    Node n;
+    n.operation = static_cast<std::uint32_t>(t_.operations.size());
+    n.end = node + 1;
+    if (op.stream == kCompute) {
+        last_main_ = node;
+        for (const std::uint32_t wait : next_waits_) {
+            if (t_.operations[t_.nodes[wait].operation].stream != kCompute)
+                op.waits.push_back(wait);
+        }
+        next_waits_.clear();
+    }
+    t_.nodes.push_back(n);
+    t_.operations.push_back(std::move(op));
+    return node;
+}
+
+std::uint32_t StageEmitter::open_repeat(std::int64_t count) {
+    Node n;
+    n.kind = Node::Kind::repeat;
+    n.count = count;
+    t_.nodes.push_back(n);
+    return static_cast<std::uint32_t>(t_.nodes.size() - 1);
+}
+
+void StageEmitter::add(std::vector<Kernel> kernels, bool recompute) {
+    for (Kernel& kernel : kernels) {
+        if (recompute)
+            kernel.account = Account::recompute;
+        segment_.push_back(kernel);
+    }
+}
+
+void StageEmitter::hold(MemoryCause cause, Bytes bytes) {
+    if (bytes != 0)
+        memory_.push_back({cause, bytes});
+}
+
+// On the gather just emitted.
+void StageEmitter::hold_gathered(Bytes bytes) {
+    t_.operations.back().memory.push_back({MemoryCause::gathered_parameters, bytes});
+}
+
+// Ends the running segment; memory changes and waits ride on it.
+void StageEmitter::flush(std::string_view name, Phase phase, std::int64_t layer) {
+    if (segment_.empty() && memory_.empty() && next_waits_.empty())
+        return;
+    Operation op;
+    op.kind = OpKind::compute;
+    op.payload = parts_.costs.intern(segment_, passes_);
+    op.label = label(name, Account::gemm_ideal, phase, layer);
+    op.memory = std::move(memory_);
+    memory_.clear();
+    segment_.clear();
+    passes_ = 0;
+    push(std::move(op));
+}
+
+std::uint32_t StageEmitter::call(Slot slot, Collective kind, Bytes bytes, std::string_view what, std::int32_t share) {
+    const auto key = std::make_tuple(slot, kind, bytes, share, std::string(what));
+    for (std::uint32_t i = 0; i < parts_.calls.size(); ++i) {
+        const CallInfo& info = parts_.calls[i];
+        if (std::make_tuple(info.slot, info.kind, info.bytes, info.share, info.what) == key)
+            return i;
+    }
+    parts_.calls.push_back({std::string(what), kind, slot, bytes, share});
+    p_.calls.push_back({static_cast<std::uint16_t>(slot), static_cast<std::uint8_t>(kind), bytes * share / 1000});
+    return static_cast<std::uint32_t>(p_.calls.size() - 1);
+}
+
+std::uint32_t StageEmitter::collective(std::uint8_t stream, Slot slot, Collective kind, Bytes bytes,
+                                       std::string_view what, Account account, Phase phase,
+                                       std::vector<std::uint32_t> waits, std::int64_t layer, std::int32_t share) {
+    Operation op;
+    op.kind = OpKind::collective;
+    op.stream = stream;
+    op.payload = call(slot, kind, bytes, what, share);
+    op.label = label(what, account, phase, layer);
+    for (const std::uint32_t wait : waits) {
+        if (wait != program::kNone && t_.operations[t_.nodes[wait].operation].stream != stream)
+            op.waits.push_back(wait);
+    }
+    return push(std::move(op));
+}
+
+}  // namespace fabricast::stage

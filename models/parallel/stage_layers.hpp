@@ -1,0 +1,53 @@
+// The work of a stage: layers, embedding and head on one micro-batch, with their tensor-parallel communication.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/parallel/stage_emitter.hpp"
+
+namespace fabricast::stage {
+
+class LayerEmitter : protected StageEmitter {
+protected:
+    LayerEmitter(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
+                 ProgramParts parts);
+
+    Bytes hidden_bytes() const { return shard_.tokens() * a_.hidden * activation_bytes_; }
+    // Communicates between segments; the next segment needs the result.
+    void tensor(Collective kind, Bytes bytes, std::string_view what, std::string_view segment, Phase phase,
+                std::int64_t layer, std::int32_t share = 1000);
+    // Chunked GEMMs hide a share of the traffic: that part of a collective runs beside the linear layers it feeds (in)
+    // or that feed it (out), the rest stands between segments.
+    void beside(Collective kind, std::string_view what, Phase phase, std::int64_t layer, std::uint32_t after);
+    void tensor_in(std::string_view segment, Phase phase, std::int64_t layer);
+    void tensor_out(std::string_view segment, Phase phase, std::int64_t layer);
+
+    std::vector<Kernel> forward(Piece piece) { return forward_kernels(a_, shard_, software_, piece); }
+    void layer_forward(std::int64_t layer, Phase phase, std::string_view name);
+    // Backward of a column-row pair of linear layers: input gradients first, then weight gradients.
+    void block_backward(Piece piece, std::int64_t layer);
+    void simple_backward(Piece piece);
+    void layer_backward(std::int64_t layer);
+
+    bool first_virtual(std::int64_t chunk) const { return stage_ == 0 && chunk == 0; }
+    bool last_virtual(std::int64_t chunk) const { return stage_ == layout_.pp - 1 && chunk == layout_.vpp - 1; }
+    std::int64_t first_layer(std::int64_t chunk) const { return (chunk * layout_.pp + stage_) * layers_per_chunk_; }
+    struct Unit {
+        enum class Kind : std::uint8_t { embedding, layer, head } kind;
+        std::int64_t layer;
+        std::int64_t parameters;
+    };
+    std::vector<Unit> units(std::int64_t chunk) const;
+    void unit_forward(const Unit& unit);
+    void unit_backward(const Unit& unit);
+
+    StageParameters parameters_;
+    Shard shard_;
+    Bytes activation_bytes_ = 2, gradient_bytes_ = 4;
+    std::uint8_t tensor_stream_ = kCompute;
+    std::int32_t hidden_ = 0;  ///< per mille of TP traffic beside the linear layers
+    std::int64_t layers_per_chunk_ = 0;
+};
+
+}  // namespace fabricast::stage
