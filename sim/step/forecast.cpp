@@ -1,6 +1,7 @@
 #include "sim/step/forecast.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -232,8 +233,15 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
 
     const Cluster cluster = build_cluster(scenario);
     const CommModel comm(cluster, comm_facts(scenario), scenario.comm);
-    const CompiledStep compiled =
-        compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm, options.max_steps);
+    CompiledStep compiled;
+    try {
+        compiled = compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm,
+                                options.max_steps);
+    } catch (const std::invalid_argument& refused) {  // as the library does: settings that leave a call no algorithm
+        result.verdict = "refused by the communication library";
+        result.failure = refused.what();
+        return result;
+    }
     result.step.model_flops = compiled.model_flops;
     result.step.hardware_flops = compiled.hardware_flops;
     result.communication = communication_table(compiled, cluster);
