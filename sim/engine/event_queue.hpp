@@ -1,10 +1,13 @@
 // Pending events, ordered by (time, class, id): plain data, deterministic, no allocation once grown.
 //
-// A heap of arity 4: half the levels of std::priority_queue and no branch among the four children (hold model, 1024
-// pending: 38 against 57 ns). Stale events (an activity whose rate changed) stay queued and are dropped when popped:
-// `version` tells.
+// Ranks advance in lock-step, so many events share an instant. The heap (arity 4) holds instants, each with a bucket of
+// event keys that is sorted when its turn comes; a small table of recent instants finds the bucket of a push. An event of
+// an instant with n others costs a push to a vector and its part of a sort instead of a walk through a deep heap. Stale
+// events (an activity whose rate changed) stay queued and are dropped when popped: `version` tells.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstdint>
 #include <vector>
@@ -15,8 +18,7 @@ namespace fabricast::engine {
 
 enum class EventClass : std::uint8_t { compute_end, latency_end, activity_end, message_latency_end, delay_end };
 
-/// 16 bytes, so that a heap level costs one cache line. The key holds class, id and version from high bits to low:
-/// events of an instant are ordered by two integer compares. id < 2^29.
+/// The key holds class, id and version from high bits to low: events of an instant are ordered by one integer. id < 2^29.
 struct Event {
     Picoseconds time;
     std::uint64_t key;
@@ -25,6 +27,7 @@ struct Event {
         : time(at), key(static_cast<std::uint64_t>(kind) << 61 | static_cast<std::uint64_t>(id) << 32 | version) {
         assert(id < (1u << 29));
     }
+    Event(Picoseconds at, std::uint64_t packed) : time(at), key(packed) {}
     EventClass kind() const { return static_cast<EventClass>(key >> 61); }
     /// rank, group, activity, channel or rank * streams + stream, by class
     std::uint32_t id() const { return static_cast<std::uint32_t>(key >> 32) & ((1u << 29) - 1); }
@@ -40,26 +43,111 @@ private:
 
 class EventQueue {
 public:
-    void reserve(std::size_t n) { heap_.reserve(n); }
-    bool empty() const { return heap_.empty(); }
-    std::size_t size() const { return heap_.size(); }
-    const Event& top() const { return heap_.front(); }
+    void reserve(std::size_t instants) { heap_.reserve(instants); }
+    bool empty() const { return size_ == 0; }
+    std::size_t size() const { return size_; }
 
     void push(const Event& event) {
-        heap_.push_back(event);
+        ++size_;
+        if (at_ < now_.size()) {
+            if (event.time == now_time_) {  // joins the instant that is being drained, in its place
+                now_.insert(std::upper_bound(now_.begin() + static_cast<std::ptrdiff_t>(at_), now_.end(), event.key),
+                            event.key);
+                return;
+            }
+            if (event.time < now_time_)
+                put_back();
+        }
+        Recent& recent = recent_[recent_index(event.time)];
+        if (recent.time != event.time) {
+            recent = {event.time, new_bucket()};
+            push_instant({event.time, recent.bucket});
+        }
+        buckets_[recent.bucket].push_back(event.key);
+    }
+
+    /// Precondition: not empty.
+    Event top() {
+        if (at_ == now_.size())
+            load();
+        return Event(now_time_, now_[at_]);
+    }
+    void pop() {
+        if (at_ == now_.size())
+            load();
+        ++at_;
+        --size_;
+    }
+
+private:
+    struct Instant {
+        Picoseconds time;
+        std::uint32_t bucket;
+    };
+    struct Recent {
+        Picoseconds time = -1;  ///< -1: none; times are never negative
+        std::uint32_t bucket = 0;
+    };
+    static constexpr std::size_t kArity = 4;
+    static constexpr std::size_t kRecent = 256;
+
+    static std::size_t recent_index(Picoseconds time) {
+        return static_cast<std::size_t>(static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ull >> 56);
+    }
+    std::uint32_t new_bucket() {
+        if (free_.empty()) {
+            buckets_.emplace_back();
+            return static_cast<std::uint32_t>(buckets_.size() - 1);
+        }
+        const std::uint32_t bucket = free_.back();
+        free_.pop_back();
+        return bucket;
+    }
+
+    // The next instant becomes the one that is drained: all its buckets, in order.
+    void load() {
+        now_.clear();
+        at_ = 0;
+        now_time_ = heap_.front().time;
+        Recent& recent = recent_[recent_index(now_time_)];
+        if (recent.time == now_time_)
+            recent.time = -1;
+        while (!heap_.empty() && heap_.front().time == now_time_) {
+            const std::uint32_t bucket = heap_.front().bucket;
+            pop_instant();
+            if (now_.empty())
+                now_.swap(buckets_[bucket]);
+            else
+                now_.insert(now_.end(), buckets_[bucket].begin(), buckets_[bucket].end());
+            buckets_[bucket].clear();
+            free_.push_back(bucket);
+        }
+        if (!std::is_sorted(now_.begin(), now_.end()))
+            std::sort(now_.begin(), now_.end());
+    }
+    // An earlier instant came in before this one was finished.
+    void put_back() {
+        const std::uint32_t bucket = new_bucket();
+        buckets_[bucket].assign(now_.begin() + static_cast<std::ptrdiff_t>(at_), now_.end());
+        now_.clear();
+        at_ = 0;
+        push_instant({now_time_, bucket});
+    }
+
+    void push_instant(Instant instant) {
+        heap_.push_back(instant);
         std::size_t at = heap_.size() - 1;
         while (at > 0) {
             const std::size_t parent = (at - 1) / kArity;
-            if (!heap_[parent].later_than(event))
+            if (heap_[parent].time <= instant.time)
                 break;
             heap_[at] = heap_[parent];
             at = parent;
         }
-        heap_[at] = event;
+        heap_[at] = instant;
     }
-
-    void pop() {
-        const Event last = heap_.back();
+    void pop_instant() {
+        const Instant last = heap_.back();
         heap_.pop_back();
         if (heap_.empty())
             return;
@@ -70,16 +158,16 @@ public:
                 break;
             std::size_t first = child;
             if (child + kArity <= heap_.size()) {
-                const std::size_t a = heap_[child].later_than(heap_[child + 1]) ? child + 1 : child;
-                const std::size_t b = heap_[child + 2].later_than(heap_[child + 3]) ? child + 3 : child + 2;
-                first = heap_[a].later_than(heap_[b]) ? b : a;
+                const std::size_t a = heap_[child].time <= heap_[child + 1].time ? child : child + 1;
+                const std::size_t b = heap_[child + 2].time <= heap_[child + 3].time ? child + 2 : child + 3;
+                first = heap_[a].time <= heap_[b].time ? a : b;
             } else {
                 for (std::size_t c = child + 1; c < heap_.size(); ++c) {
-                    if (heap_[first].later_than(heap_[c]))
+                    if (heap_[c].time < heap_[first].time)
                         first = c;
                 }
             }
-            if (!last.later_than(heap_[first]))
+            if (last.time <= heap_[first].time)
                 break;
             heap_[at] = heap_[first];
             at = first;
@@ -87,9 +175,13 @@ public:
         heap_[at] = last;
     }
 
-private:
-    static constexpr std::size_t kArity = 4;
-    std::vector<Event> heap_;
+    std::vector<Instant> heap_;                        ///< pending instants; one may occur in several entries
+    std::vector<std::vector<std::uint64_t>> buckets_;  ///< keys of the events of an instant, unordered
+    std::vector<std::uint32_t> free_;
+    std::array<Recent, kRecent> recent_;               ///< instants that were pushed to lately
+    Picoseconds now_time_ = 0;
+    std::vector<std::uint64_t> now_;                   ///< the instant being drained, in order, from at_ on
+    std::size_t at_ = 0, size_ = 0;
 };
 
 }  // namespace fabricast::engine
