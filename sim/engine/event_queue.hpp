@@ -1,7 +1,7 @@
 // Pending events, ordered by (time, class, id): plain data, deterministic, no allocation once grown.
 //
-// Ranks advance in lock-step, so many events share an instant. The heap (arity 4) holds instants, each with a bucket of
-// event keys that is sorted when its turn comes; a small table of recent instants finds the bucket of a push. An event of
+// Ranks advance in lock-step, so many events share an instant. The heap (arity 4) holds the first event of an instant
+// and a bucket with the others, sorted when its turn comes; a small table of recent instants finds the bucket of a push. An event of
 // an instant with n others costs a push to a vector and its part of a sort instead of a walk through a deep heap. Stale
 // events (an activity whose rate changed) stay queued and are dropped when popped: `version` tells.
 #pragma once
@@ -59,9 +59,14 @@ public:
                 put_back();
         }
         Recent& recent = recent_[recent_index(event.time)];
-        if (recent.time != event.time) {
-            recent = {event.time, new_bucket()};
-            push_instant({event.time, recent.bucket});
+        if (recent.time != event.time) {  // the first of its instant goes into the heap itself
+            recent = {event.time, kNoBucket};
+            push_instant({event.time, event.key});
+            return;
+        }
+        if (recent.bucket == kNoBucket) {
+            recent.bucket = new_bucket();
+            push_instant({event.time, kBucketMark | recent.bucket});
         }
         buckets_[recent.bucket].push_back(event.key);
     }
@@ -82,12 +87,14 @@ public:
 private:
     struct Instant {
         Picoseconds time;
-        std::uint32_t bucket;
+        std::uint64_t content;  ///< key of an event, or kBucketMark | bucket
     };
     struct Recent {
         Picoseconds time = -1;  ///< -1: none; times are never negative
         std::uint32_t bucket = 0;
     };
+    static constexpr std::uint32_t kNoBucket = 0xFFFFFFFFu;
+    static constexpr std::uint64_t kBucketMark = 7ull << 61;  ///< no event class has these bits
     static constexpr std::size_t kArity = 4;
     static constexpr std::size_t kRecent = 256;
 
@@ -113,16 +120,18 @@ private:
         if (recent.time == now_time_)
             recent.time = -1;
         while (!heap_.empty() && heap_.front().time == now_time_) {
-            const std::uint32_t bucket = heap_.front().bucket;
+            const std::uint64_t content = heap_.front().content;
             pop_instant();
-            if (now_.empty())
-                now_.swap(buckets_[bucket]);
-            else
-                now_.insert(now_.end(), buckets_[bucket].begin(), buckets_[bucket].end());
-            buckets_[bucket].clear();
-            free_.push_back(bucket);
+            if (content < kBucketMark) {
+                now_.push_back(content);
+                continue;
+            }
+            std::vector<std::uint64_t>& bucket = buckets_[static_cast<std::uint32_t>(content)];
+            now_.insert(now_.end(), bucket.begin(), bucket.end());
+            bucket.clear();
+            free_.push_back(static_cast<std::uint32_t>(content));
         }
-        if (!std::is_sorted(now_.begin(), now_.end()))
+        if (now_.size() > 1 && !std::is_sorted(now_.begin(), now_.end()))
             std::sort(now_.begin(), now_.end());
     }
     // An earlier instant came in before this one was finished.
@@ -131,7 +140,7 @@ private:
         buckets_[bucket].assign(now_.begin() + static_cast<std::ptrdiff_t>(at_), now_.end());
         now_.clear();
         at_ = 0;
-        push_instant({now_time_, bucket});
+        push_instant({now_time_, kBucketMark | bucket});
     }
 
     void push_instant(Instant instant) {
@@ -178,9 +187,9 @@ private:
     std::vector<Instant> heap_;                        ///< pending instants; one may occur in several entries
     std::vector<std::vector<std::uint64_t>> buckets_;  ///< keys of the events of an instant, unordered
     std::vector<std::uint32_t> free_;
-    std::array<Recent, kRecent> recent_;               ///< instants that were pushed to lately
+    std::array<Recent, kRecent> recent_;  ///< instants that were pushed to lately
     Picoseconds now_time_ = 0;
-    std::vector<std::uint64_t> now_;                   ///< the instant being drained, in order, from at_ on
+    std::vector<std::uint64_t> now_;  ///< the instant being drained, in order, from at_ on
     std::size_t at_ = 0, size_ = 0;
 };
 
