@@ -35,10 +35,12 @@ bool collnet_works(const CommFacts& facts, const CommSettings& settings, const C
 constexpr Bytes kBarrierBytes = 4;  // the frameworks' barrier is an all-reduce of one word
 
 ChannelLimits limits_of(const CommSettings& settings) {
-    return {std::min(settings.min_channels.value_or(1), kMaxChannels), std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
+    return {std::min(settings.min_channels.value_or(1), kMaxChannels),
+            std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
 }
 
-SearchInput search_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings, std::uint32_t nodes) {
+SearchInput search_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
+                         std::uint32_t nodes) {
     SearchInput in;
     in.generation = facts.generation;
     in.nccl_2_30 = nccl_version(settings.library) == NcclVersion::v2_30;
@@ -92,7 +94,9 @@ Wiring wiring_of(Algorithm a, Collective kind, bool network) {
     if (network) {
         return Wiring::nvls_collnet;
     }
-    return kind == Collective::all_gather ? Wiring::nvls_gather : kind == Collective::reduce_scatter ? Wiring::nvls_scatter : Wiring::nvls;
+    return kind == Collective::all_gather       ? Wiring::nvls_gather
+           : kind == Collective::reduce_scatter ? Wiring::nvls_scatter
+                                                : Wiring::nvls;
 }
 
 /// Bytes per unit coefficient: what one rank sends on a ring; the payload for trees and NVLS.
@@ -110,9 +114,14 @@ Bytes work_bytes(Algorithm a, Protocol p, Collective kind, Bytes size, std::uint
 }
 
 /// Work rate (bytes/s) the channels themselves allow, whatever the links; 0 = nothing known to bind.
-double channel_cap(const TunerInput& in, Algorithm a, Protocol p, Collective kind, double used, const TunerEntry& entry) {
+double channel_cap(const TunerInput& in, const NetworkTiming& network, Algorithm a, Protocol p, Collective kind,
+                   double used, const TunerEntry& entry) {
     const double n = in.ranks;
-    const double blocks = used * channel_gb_per_s(in.generation);
+    double block = channel_gb_per_s(in.generation);
+    if (a == Algorithm::ring && in.nodes > 1 && network.channel_gb_per_s > 0) {
+        block = std::min(block, network.channel_gb_per_s);
+    }
+    const double blocks = used * block;
     const double ring_channels = in.search.ring.channels;
     double cap = 0;  // GB/s
     if (a == Algorithm::ring) {
@@ -149,7 +158,9 @@ const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
     }
 }
 
-std::string names(const std::vector<std::string>& list) { return list.empty() ? "nothing" : fmt::format("{}", fmt::join(list, ", ")); }
+std::string names(const std::vector<std::string>& list) {
+    return list.empty() ? "nothing" : fmt::format("{}", fmt::join(list, ", "));
+}
 
 }  // namespace
 
@@ -178,7 +189,8 @@ double bus_bandwidth_factor(Collective kind, std::uint32_t ranks) {
     }
 }
 std::string_view algorithm_name(Algorithm a) {
-    constexpr std::string_view kNames[] = {"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT", "P2P"};
+    constexpr std::string_view kNames[] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
+                                           "NVLS", "NVLSTree", "PAT",           "P2P"};
     return kNames[static_cast<int>(a)];
 }
 std::string_view protocol_name(Protocol p) {
@@ -195,11 +207,13 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
         throw std::invalid_argument(fmt::format("channels {}..{} are no range of at least one channel", least, most));
     }
     if (cluster.node_count() > 1 && facts_.nic_line_bytes_per_s <= 0) {
-        throw std::invalid_argument(fmt::format("nic_line_bytes_per_s {} on a cluster of {} nodes: the line rate of a NIC must be positive",
-                                                facts_.nic_line_bytes_per_s, cluster.node_count()));
+        throw std::invalid_argument(
+            fmt::format("nic_line_bytes_per_s {} on a cluster of {} nodes: the line rate of a NIC must be positive",
+                        facts_.nic_line_bytes_per_s, cluster.node_count()));
     }
     if ((!cluster.has_nvswitch() || facts_.nvlink_nccl_bytes_per_s <= 0) && facts_.pcie_nccl_bytes_per_s <= 0) {
-        throw std::invalid_argument("nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
+        throw std::invalid_argument(
+            "nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
     }
     bool any = false;
     for (int a = 0; a < static_cast<int>(Algorithm::p2p); ++a) {
@@ -208,13 +222,16 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
             const auto protocol = static_cast<Protocol>(p);
             const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
             const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
-            any = any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) && (!collnet || (facts_.sharp && settings_.collnet)) &&
-                          (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled));
+            any =
+                any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) &&
+                        (!collnet || (facts_.sharp && settings_.collnet)) &&
+                        (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled));
         }
     }
     if (!any) {
-        throw std::invalid_argument("the settings leave no algorithm: CollNet needs a SHARP plugin, NVLS, NVLSTree and PAT "
-                                    "run only with protocol Simple, NVLS must not be switched off where it is asked for");
+        throw std::invalid_argument(
+            "the settings leave no algorithm: CollNet needs a SHARP plugin, NVLS, NVLSTree and PAT "
+            "run only with protocol Simple, NVLS must not be switched off where it is asked for");
     }
 }
 
@@ -248,7 +265,8 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
         }
         const int percent = nvls_efficiency_percent(facts_.generation);
         const auto classify = [&](Wiring wiring, int channels) {
-            return ChannelWiring(*cluster_, group.order, wiring, percent).classify(static_cast<std::uint32_t>(channels), hash);
+            return ChannelWiring(*cluster_, group.order, wiring, percent)
+                .classify(static_cast<std::uint32_t>(channels), hash);
         };
         group.ring = classify(Wiring::ring, group.search.ring.channels);
         group.tree = classify(Wiring::tree, group.search.tree.channels);
@@ -256,7 +274,8 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
             group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
         }
         if (collnet_works(facts_, settings_, group)) {
-            group.collnet = classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
+            group.collnet =
+                classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
         }
     }
     group.shape_hash = hash;
@@ -302,12 +321,14 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
         for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
             for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
                 if (table.entry[a][p].bandwidth_gb_per_s > 0) {
-                    offered.push_back(fmt::format("{}/{}", algorithm_name(static_cast<Algorithm>(a)), protocol_name(static_cast<Protocol>(p))));
+                    offered.push_back(fmt::format("{}/{}", algorithm_name(static_cast<Algorithm>(a)),
+                                                  protocol_name(static_cast<Protocol>(p))));
                 }
             }
         }
-        throw std::invalid_argument(fmt::format("{} over {} ranks on {} {} cannot run with the algorithms and protocols allowed; NCCL offers {} here",
-                                                collective_name(kind), group.ranks, group.nodes, group.nodes == 1 ? "node" : "nodes", names(offered)));
+        throw std::invalid_argument(fmt::format(
+            "{} over {} ranks on {} {} cannot run with the algorithms and protocols allowed; NCCL offers {} here",
+            collective_name(kind), group.ranks, group.nodes, group.nodes == 1 ? "node" : "nodes", names(offered)));
     }
     const Algorithm a = plan.algorithm;
     const Protocol p = plan.protocol;
@@ -317,7 +338,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     const double used = used_channels(a, p, size, group.ranks, group.search, executed);
     plan.channels = static_cast<int>(used);
     plan.tuner_s = best;
-    const LatencyInput run{.tuner = in, .kind = kind, .algorithm = a, .protocol = p, .size = size, .channels = used, .entry = entry};
+    const LatencyInput run{
+        .tuner = in, .kind = kind, .algorithm = a, .protocol = p, .size = size, .channels = used, .entry = entry, .network = facts_.network};
     plan.fill = picoseconds_from_s(fill_s(run));
     plan.latency = picoseconds_from_s(hop_latency_s(run)) + plan.fill;
     plan.uses_network = group.nodes > 1;
@@ -325,7 +347,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
 
     const ChannelClasses& classes = classes_of(group, a);
     const Bytes work = work_bytes(a, p, kind, size, group.ranks);
-    const double cap = channel_cap(in, a, p, kind, used, entry);
+    const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
         const double share = static_cast<double>(classes.size[c]) / classes.channels;
         PlannedActivity activity;

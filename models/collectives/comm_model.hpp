@@ -28,9 +28,16 @@
 namespace fabricast {
 
 enum class Collective : std::uint8_t {
-    all_reduce, all_gather, reduce_scatter, broadcast, reduce,
-    all_to_all, send_recv, gather, scatter,  ///< point-to-point engine: exchange.hpp
-    barrier,                                 ///< an all-reduce of one word
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    broadcast,
+    reduce,
+    all_to_all,
+    send_recv,
+    gather,
+    scatter,  ///< point-to-point engine: exchange.hpp
+    barrier,  ///< an all-reduce of one word
     count
 };
 /// p2p is what the point-to-point collectives run; it is never chosen among the others.
@@ -43,8 +50,16 @@ std::optional<Collective> find_collective(std::string_view name);
 constexpr bool is_exchange(Collective kind) { return kind >= Collective::all_to_all && kind <= Collective::scatter; }
 /// nccl-tests: bus bandwidth = size / time x this. 0 for a barrier.
 double bus_bandwidth_factor(Collective kind, std::uint32_t ranks);
-std::string_view algorithm_name(Algorithm a);       ///< "Ring"
-std::string_view protocol_name(Protocol p);         ///< "LL128"
+std::string_view algorithm_name(Algorithm a);  ///< "Ring"
+std::string_view protocol_name(Protocol p);    ///< "LL128"
+
+/// What a network's transport costs beyond NCCL's tables; zero is nothing. Known to the clock, not to the choice.
+/// Fitted by class of network (models/hardware/networks.yaml).
+struct NetworkTiming {
+    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop
+    double slot_us = 0;           ///< Simple on trees: each of the first 8 chunks of a channel waits so long
+    double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
+};
 
 /// What NCCL knows of the hardware (filled from the catalogue by sim/scenario).
 struct CommFacts {
@@ -52,56 +67,57 @@ struct CommFacts {
     bool nvswitch = true;
     bool nvls = false;
     bool amd_cpu = false;
-    bool sharp = false;  ///< switches reduce (InfiniBand SHARP); used with CommSettings::collnet
+    bool sharp = false;                  ///< switches reduce (InfiniBand SHARP); used with CommSettings::collnet
     double nvlink_nccl_bytes_per_s = 0;  ///< NCCL's figure for one GPU and direction (370.8e9 on H100)
     double pcie_nccl_bytes_per_s = 48e9;
-    double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
+    double nic_line_bytes_per_s = 0;  ///< line rate of one NIC
+    NetworkTiming network = {};
 };
 
 /// Settings that change the choice. Empty list = everything allowed.
 struct CommSettings {
     std::string library = "nccl 2.28";
-    std::vector<Algorithm> algorithms;   ///< NCCL_ALGO, for every collective: Tree alone leaves no all-gather
-    std::vector<Protocol> protocols;     ///< NCCL_PROTO
+    std::vector<Algorithm> algorithms;  ///< NCCL_ALGO, for every collective: Tree alone leaves no all-gather
+    std::vector<Protocol> protocols;    ///< NCCL_PROTO
     std::optional<int> min_channels, max_channels;
     bool nvls_enabled = true;
-    bool collnet = false;                ///< NCCL_COLLNET_ENABLE: reduce in switches that can
-    bool pxn = true;                     ///< NCCL_PXN_DISABLE=0: reach another rail through the GPU on it
+    bool collnet = false;  ///< NCCL_COLLNET_ENABLE: reduce in switches that can
+    bool pxn = true;       ///< NCCL_PXN_DISABLE=0: reach another rail through the GPU on it
 };
 
 /// Members of a communicator and everything about them the choice depends on.
 struct CommGroup {
-    std::vector<GpuId> members;       ///< in rank order
+    std::vector<GpuId> members;                              ///< in rank order
     std::uint32_t ranks = 0, nodes = 0, ranks_per_node = 0;  ///< ranks_per_node = ranks / nodes (floor)
     /// Groups with equal shape (and equal link capacities along their routes) share plans.
     std::uint64_t shape_hash = 0;
 
-    GroupOrder order;                 ///< members by node
+    GroupOrder order;  ///< members by node
     std::uint32_t fewest_on_node = 0, most_on_node = 0;
-    SearchResult search;              ///< channels NCCL's topology search finds; empty for one rank
+    SearchResult search;                       ///< channels NCCL's topology search finds; empty for one rank
     ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
 };
 
 /// One class of channels of a collective. All of them must finish.
 struct PlannedActivity {
-    Bytes work = 0;                   ///< wire bytes per unit coefficient
-    std::uint32_t weight = 1;         ///< connections it counts for in fair sharing (its channels)
-    Rate cap = 0;                     ///< own ceiling of the work rate; 0 = none
-    std::uint32_t demand = 0;         ///< which entry of CommGroupDemands
+    Bytes work = 0;            ///< wire bytes per unit coefficient
+    std::uint32_t weight = 1;  ///< connections it counts for in fair sharing (its channels)
+    Rate cap = 0;              ///< own ceiling of the work rate; 0 = none
+    std::uint32_t demand = 0;  ///< which entry of CommGroupDemands
 };
 
 struct CollectivePlan {
     Algorithm algorithm = Algorithm::ring;
     Protocol protocol = Protocol::simple;
     int channels = 0;
-    Picoseconds latency = 0;          ///< passes first and holds no link; includes `fill`
-    Picoseconds fill = 0;             ///< part of latency that grows with size (execution.hpp)
+    Picoseconds latency = 0;                  ///< passes first and holds no link; includes `fill`
+    Picoseconds fill = 0;                     ///< part of latency that grows with size (execution.hpp)
     std::vector<PlannedActivity> activities;  ///< empty when one rank or zero bytes
     bool uses_nvlink = false, uses_network = false;
-    double tuner_s = 0;               ///< NCCL's own estimate
+    double tuner_s = 0;  ///< NCCL's own estimate
 };
 
-struct PairTraffic;                   ///< exchange.hpp
+struct PairTraffic;  ///< exchange.hpp
 struct PlannedExchange {
     CollectivePlan plan;
     std::vector<std::vector<LinkUse>> demands;  ///< by PlannedActivity::demand
@@ -110,7 +126,7 @@ struct PlannedExchange {
 /// What the tuner thinks, for tables and tests.
 struct TunerEntry {
     double latency_us = 0;
-    double bandwidth_gb_per_s = 0;    ///< algorithm bandwidth; 0 = not available
+    double bandwidth_gb_per_s = 0;  ///< algorithm bandwidth; 0 = not available
 };
 struct TunerTable {
     TunerEntry entry[static_cast<int>(Algorithm::count)][static_cast<int>(Protocol::count)];

@@ -17,7 +17,8 @@ int nvls_channels(GpuGeneration generation, std::uint32_t nodes, ChannelLimits l
     return std::min(channels, limits.most);
 }
 
-double used_channels(Algorithm a, Protocol p, Bytes size, std::uint32_t ranks, const SearchResult& search, int executed) {
+double used_channels(Algorithm a, Protocol p, Bytes size, std::uint32_t ranks, const SearchResult& search,
+                     int executed) {
     if (a == Algorithm::nvls || a == Algorithm::nvls_tree) {
         return executed;
     }

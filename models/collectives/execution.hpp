@@ -26,7 +26,8 @@ int executed_channels(const SearchResult& search, GpuGeneration generation, std:
 int nvls_channels(GpuGeneration generation, std::uint32_t nodes, ChannelLimits limits);
 /// Channels an operation of this size uses, 1 .. executed; NCCL rounds down. Rates use the fraction, so that time
 /// does not fall where one more channel comes in.
-double used_channels(Algorithm a, Protocol p, Bytes size, std::uint32_t ranks, const SearchResult& search, int executed);
+double used_channels(Algorithm a, Protocol p, Bytes size, std::uint32_t ranks, const SearchResult& search,
+                     int executed);
 
 /// Wire bytes/s of one channel (thread block).
 double channel_gb_per_s(GpuGeneration generation);

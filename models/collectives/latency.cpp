@@ -16,12 +16,20 @@ constexpr HopLatency kSimpleRing[] = {{8.4, 3.4}, {23.5, 7.4}, {17.5, 2.8}, {16.
 constexpr double kNvlsRoundTrip = 8e-6;  // s
 
 constexpr double kKiB = 1024;
+constexpr double kNvlsTreeChunk = 128 * kKiB;  // NCCL_NVLS_CHUNKSIZE
 
 HopLatency ring_latency(const LatencyInput& in) {
     if (in.tuner.nodes == 1 && in.tuner.search.nvlink_intra) {
         return nvlink_ring_latency(in.tuner.generation, in.protocol);
     }
-    return {base_latency_us(in.algorithm, in.protocol), hop_latency_us(in.algorithm, in.protocol, in.tuner.search.nvlink_intra, false)};
+    return {base_latency_us(in.algorithm, in.protocol),
+            hop_latency_us(in.algorithm, in.protocol, in.tuner.search.nvlink_intra, false)};
+}
+
+/// Hops between nodes of a chain over all ranks: it comes back to the root's node, where the root stands in the middle of
+/// the node on all channels but one.
+double chain_crossings(const TunerInput& tuner) {
+    return tuner.nodes == 1 ? 0.0 : static_cast<double>(tuner.nodes) - (tuner.one_rank_a_node ? 1 : 0);
 }
 
 /// Bytes one channel handles in an elementary step.
@@ -57,7 +65,10 @@ HopLatency nvlink_ring_latency(GpuGeneration generation, Protocol p) {
     return (p == Protocol::ll ? kLowLatencyRing : kSimpleRing)[static_cast<int>(generation)];
 }
 
-double hop_latency_s(const LatencyInput& in) {
+namespace {
+
+/// NCCL's own figures, and the fitted ones on one node.
+double table_latency_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
     if (in.algorithm != Algorithm::ring) {
         return in.entry.latency_us * 1e-6;
@@ -65,7 +76,7 @@ double hop_latency_s(const LatencyInput& in) {
     const double steps = static_cast<double>(tuner.ranks) - 1;
     if (in.kind == Collective::broadcast || in.kind == Collective::reduce) {
         const HopLatency inside = ring_latency(in);
-        const double crossings = static_cast<double>(tuner.nodes) - 1;
+        const double crossings = chain_crossings(tuner);
         const double outside = hop_latency_us(in.algorithm, in.protocol, true, true);
         return (inside.base_us + (steps - crossings) * inside.hop_us + crossings * outside) * 1e-6;
     }
@@ -77,20 +88,57 @@ double hop_latency_s(const LatencyInput& in) {
     return in.entry.latency_us * (plateau ? ring_plateau(tuner, in.size) : 1) * 1e-6;
 }
 
+/// Network hops on the longest path.
+double network_hops(const LatencyInput& in) {
+    const double depth = static_cast<double>(std::bit_width(in.tuner.nodes)) - 1;
+    if (in.algorithm == Algorithm::ring) {
+        if (in.kind == Collective::broadcast || in.kind == Collective::reduce) {
+            return chain_crossings(in.tuner);
+        }
+        return (static_cast<double>(in.tuner.nodes) - 1) * (in.kind == Collective::all_reduce ? 2 : 1);
+    }
+    return in.algorithm == Algorithm::pat ? depth : 2 * depth;
+}
+
+/// Trees with Simple over nodes: chunks that find the slots of their connection empty.
+double slots_s(const LatencyInput& in) {
+    constexpr double kSlots = 8;
+    if (in.tuner.nodes == 1 || in.protocol != Protocol::simple) {
+        return 0;
+    }
+    const double chunk = in.algorithm == Algorithm::tree ? chunk_bytes(in.protocol) : kNvlsTreeChunk;
+    return std::min(kSlots, static_cast<double>(in.size) / (in.channels * chunk)) * in.network.slot_us * 1e-6;
+}
+
+}  // namespace
+
+double hop_latency_s(const LatencyInput& in) {
+    return table_latency_s(in) + network_hops(in) * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
+}
+
 double fill_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
     const double bytes = static_cast<double>(in.size);
     const double rate = in.entry.bandwidth_gb_per_s * 1e9;
     if (in.algorithm == Algorithm::ring && (in.kind == Collective::broadcast || in.kind == Collective::reduce)) {
         const double in_flight = std::min(bytes, in.channels * chunk_bytes(in.protocol));
-        return (static_cast<double>(tuner.ranks) - 2) * in_flight / rate;
+        const double crossings = chain_crossings(tuner);
+        const double inside = static_cast<double>(tuner.ranks) - 2 - crossings;
+        // Over several nodes the channels pass a link at different times: a hop inside takes the channel's own rate.
+        const double hop_rate =
+            crossings > 0 ? std::max(rate, in.channels * channel_gb_per_s(tuner.generation) * 1e9) : rate;
+        return inside > 0 ? in_flight * (inside / hop_rate + crossings / rate)
+                          : in_flight * (static_cast<double>(tuner.ranks) - 2) / rate;
     }
     if (in.algorithm == Algorithm::ring && tuner.nodes == 1 && tuner.search.nvlink_intra) {
         const double stored = static_cast<double>(wire_bytes(in.size, in.protocol)) / tuner.ranks;
         return stored / (in.channels * channel_gb_per_s(tuner.generation) * 1e9);
     }
     if (in.algorithm == Algorithm::tree) {
-        return bytes / rate * (1 / smooth_tree_correction(in.protocol, in.size) - 1);
+        return slots_s(in) + bytes / rate * (1 / smooth_tree_correction(in.protocol, in.size) - 1);
+    }
+    if (in.algorithm == Algorithm::nvls_tree) {
+        return slots_s(in);
     }
     if (in.algorithm == Algorithm::nvls && tuner.nodes == 1) {
         const double streams = static_cast<double>(in.channels) * tuner.search.nvls.channels;

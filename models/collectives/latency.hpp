@@ -5,10 +5,13 @@
 //   ring, one NVLink node   base + hops x hop with base and hop fitted per generation: NCCL's table is one for all
 //                           generations and meets the measured tables to 24 % (median), the fit to 3-6 %
 //   broadcast, reduce       every rank is passed; the tuner counts one hop
+// and NetworkTiming::hop_us for each network hop on the longest path.
 // Fill:
 //   ring, one NVLink node   the last of n steps only stores locally: (S / n) / (channels x channel rate)
 //   broadcast, reduce       n - 2 further ranks each pass one chunk of every channel on
 //   tree all-reduce         NCCL's size correction c of tree bandwidth is this effect: S / bw (1 / c - 1)
+//   trees over nodes, Simple  each of the first 8 chunks of a channel (the slots of a connection) waits
+//                           NetworkTiming::slot_us
 //   NVLS, one node          loops of heads x channels x chunk; a loop of wire time t takes sqrt(t^2 + r^2), r = 8 us
 //                           the round trip through the switch (two hops of 4 us), and one loop more fills the stages
 //
@@ -34,8 +37,9 @@ struct LatencyInput {
     Algorithm algorithm;
     Protocol protocol;
     Bytes size;
-    double channels;            ///< used, as a fraction
-    const TunerEntry& entry;    ///< of this algorithm and protocol
+    double channels;          ///< used, as a fraction
+    const TunerEntry& entry;  ///< of this algorithm and protocol
+    NetworkTiming network = {};
 };
 
 double hop_latency_s(const LatencyInput& in);

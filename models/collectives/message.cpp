@@ -46,7 +46,8 @@ CommModel::Message CommModel::message(GpuId from, GpuId to, Bytes size) const {
     for (const LinkId link : route) {
         message.links.push_back({link, low_latency ? 2 * kCoefficientOne : kCoefficientOne});
     }
-    message.cap = rate_from_bytes_per_s((nvlink ? kNvlinkChannels : kOtherChannels) * channel_gb_per_s(facts_.generation) * 1e9);
+    message.cap =
+        rate_from_bytes_per_s((nvlink ? kNvlinkChannels : kOtherChannels) * channel_gb_per_s(facts_.generation) * 1e9);
     message.uses_nvlink = nvlink;
     message.uses_network = network;
     return message;

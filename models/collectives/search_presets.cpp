@@ -18,10 +18,9 @@ constexpr double kHopperOneNode[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 constexpr double kHopperManyNodes[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
 constexpr double kBlackwellOneNode[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18};
 constexpr double kBlackwellOneNode30[] = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
-constexpr double kBlackwellManyNodes[] = {96, 48, 45.1, 42,  40, 30,  24,  22,  20,
-                                          17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
-constexpr double kBlackwellManyNodes30[] = {96, 86, 80, 48, 45.1, 42, 40, 30,  24,  22,
-                                            20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
+constexpr double kBlackwellManyNodes[] = {96, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
+constexpr double kBlackwellManyNodes30[] = {96, 86,   80, 48, 45.1, 42, 40,  30,  24,  22,
+                                            20, 17.5, 15, 12, 6,    3,  2.4, 1.2, .24, .12};
 
 std::span<const double> speeds(const SearchInput& in) {
     const bool one = in.nodes == 1;
@@ -31,8 +30,7 @@ std::span<const double> speeds(const SearchInput& in) {
             return one ? std::span<const double>(kOneNode) : std::span<const double>(kManyNodes);
         case GpuGeneration::hopper:
             return one ? std::span<const double>(kHopperOneNode) : std::span<const double>(kHopperManyNodes);
-        case GpuGeneration::blackwell:
-            break;
+        case GpuGeneration::blackwell: break;
     }
     if (in.nccl_2_30) {
         return one ? std::span<const double>(kBlackwellOneNode30) : std::span<const double>(kBlackwellManyNodes30);
@@ -40,9 +38,7 @@ std::span<const double> speeds(const SearchInput& in) {
     return one ? std::span<const double>(kBlackwellOneNode) : std::span<const double>(kBlackwellManyNodes);
 }
 
-int quotient(double total, double speed) {
-    return static_cast<int>(std::min(1000.0, total / speed + kSlack));
-}
+int quotient(double total, double speed) { return static_cast<int>(std::min(1000.0, total / speed + kSlack)); }
 
 double network_path(const SearchInput& in) {
     return in.pcie_gb_per_s > 0 ? std::min(in.nic_gb_per_s, in.pcie_gb_per_s) : in.nic_gb_per_s;
@@ -103,6 +99,18 @@ SearchGraph search_ring(const SearchInput& in) {
     return {channels, speed, speed};
 }
 
+/// Trees may run up to twice as fast inside the node as between nodes, where NVLink carries that.
+void raise_tree(const SearchInput& in, SearchGraph& tree) {
+    const int gpus = static_cast<int>(in.gpus);
+    for (const double candidate : speeds(in)) {
+        const bool fits = tree.channels - tree.channels / gpus <= quotient(in.nvlink_gb_per_s, candidate);
+        if (fits && candidate <= 2 * tree.inter_gb_per_s + kSlack) {
+            tree.intra_gb_per_s = std::max(tree.intra_gb_per_s, candidate);
+            return;
+        }
+    }
+}
+
 SearchGraph search_nvls(const SearchInput& in) {
     const double limit = in.nvlink_gb_per_s / (in.gpus + 1);
     const double network = in.nodes > 1 ? network_path(in) : limit;
@@ -112,6 +120,10 @@ SearchGraph search_nvls(const SearchInput& in) {
             found.intra_gb_per_s = candidate;
             break;
         }
+    }
+    if (found.intra_gb_per_s == 0 && in.nodes == 1) {  // a rack-wide NVLink domain: slower than every listed speed
+        const int heads = std::min(static_cast<int>(in.gpus), kMaxSearchChannels);
+        return {heads, limit * in.gpus / heads, 2 * limit * in.gpus / heads};
     }
     if (found.intra_gb_per_s == 0) {
         return {};
@@ -137,6 +149,8 @@ SearchResult search_channels(const SearchInput& in) {
     result.tree = result.ring;
     if (in.gpus == 1) {
         result.tree.intra_gb_per_s = 2 * result.ring.inter_gb_per_s;
+    } else if (in.nodes > 1 && in.nvlink_gb_per_s > 0) {
+        raise_tree(in, result.tree);
     }
     // From Hopper on the plain pattern wins with eight 400 Gb/s NICs (expected, not observed).
     result.plain_tree = in.nodes > 1 && (in.gpus == 1 || in.generation >= GpuGeneration::hopper);

@@ -16,14 +16,14 @@ constexpr int kAlgorithms = static_cast<int>(Algorithm::p2p);  // those it choos
 constexpr int kProtocols = static_cast<int>(Protocol::count);
 
 // Rows in the order of Algorithm; columns LL, LL128, Simple; microseconds.
-constexpr double kBase[kAlgorithms][kProtocols] = {
-    {6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {8.0, 8.0, 8.0}};
-constexpr double kNvlinkHop[kAlgorithms][kProtocols] = {
-    {.6, 1.25, 4.0}, {.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4.0}};
-constexpr double kPcieHop[kAlgorithms][kProtocols] = {
-    {1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 0}, {0, 0, 0}, {0, 0, 4.0}};
-constexpr double kNetworkHop[kAlgorithms][kProtocols] = {
-    {5.0, 8.5, 14}, {2.7, 4.0, 14}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}};
+constexpr double kBase[kAlgorithms][kProtocols] = {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {0, 0, 0},      {0, 0, 0},
+                                                   {0, 0, 0},        {0, 0, 0},        {8.0, 8.0, 8.0}};
+constexpr double kNvlinkHop[kAlgorithms][kProtocols] = {{.6, 1.25, 4.0}, {.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8},
+                                                        {0, 0, 25},      {0, 0, 25},     {0, 0, 4.0}};
+constexpr double kPcieHop[kAlgorithms][kProtocols] = {{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 3.7}, {0, 0, 2.8},
+                                                      {0, 0, 0},       {0, 0, 0},       {0, 0, 4.0}};
+constexpr double kNetworkHop[kAlgorithms][kProtocols] = {{5.0, 8.5, 14}, {2.7, 4.0, 14}, {0, 0, 31}, {0, 0, 30},
+                                                         {0, 0, 18},     {0, 0, 20.9},   {0, 0, 14}};
 
 // Rows Volta, Ampere, Hopper, Blackwell; columns 1, 2, 3 or more nodes; GB/s.
 struct Caps {
@@ -79,14 +79,17 @@ bool exists(const TunerInput& in, Collective kind, Algorithm a, Protocol p) {
         case Algorithm::ring: return true;
         case Algorithm::tree: return kind == Collective::all_reduce;
         case Algorithm::nvls:
-            return simple && (in.nodes == 1 || (in.collnet && kind == Collective::all_reduce)) && in.search.nvls.channels >= 2 &&
+            return simple && (in.nodes == 1 || (in.collnet && kind == Collective::all_reduce)) &&
+                   in.search.nvls.channels >= 2 &&
                    (kind == Collective::all_reduce || (gather_or_scatter && in.ranks <= 32));
         case Algorithm::nvls_tree:
             return simple && in.nodes > 1 && in.search.nvls.channels >= 2 && kind == Collective::all_reduce;
         case Algorithm::pat: return simple && in.nodes > 1 && in.one_rank_a_node && gather_or_scatter;
         case Algorithm::collnet_direct:
-            return simple && in.collnet && in.nvswitch && in.most_on_node <= kMostCollnetRanks && kind == Collective::all_reduce;
-        case Algorithm::collnet_chain: return simple && in.collnet && in.most_on_node <= kMostCollnetRanks && kind == Collective::all_reduce;
+            return simple && in.collnet && in.nvswitch && in.most_on_node <= kMostCollnetRanks &&
+                   kind == Collective::all_reduce;
+        case Algorithm::collnet_chain:
+            return simple && in.collnet && in.most_on_node <= kMostCollnetRanks && kind == Collective::all_reduce;
         default: return false;
     }
 }
@@ -171,11 +174,13 @@ double latency_us(const TunerInput& in, Collective kind, Algorithm a, Protocol p
 NcclVersion nccl_version(std::string_view library) {
     constexpr std::string_view kNames[] = {"nccl 2.28", "nccl 2.30"};
     for (int i = 0; i < 2; ++i) {
-        if (library.starts_with(kNames[i]) && (library.size() == kNames[i].size() || library[kNames[i].size()] == '.')) {
+        if (library.starts_with(kNames[i]) &&
+            (library.size() == kNames[i].size() || library[kNames[i].size()] == '.')) {
             return static_cast<NcclVersion>(i);
         }
     }
-    throw std::invalid_argument(fmt::format("library '{}' is not known; the tables at hand are 'nccl 2.28' and 'nccl 2.30'", library));
+    throw std::invalid_argument(
+        fmt::format("library '{}' is not known; the tables at hand are 'nccl 2.28' and 'nccl 2.30'", library));
 }
 
 double ll_total_gb_per_s(const TunerInput& in) {
@@ -216,7 +221,8 @@ TunerTable tune(const TunerInput& in, Collective kind) {
             }
             double bandwidth = bus_bandwidth(in, kind, algorithm, protocol);
             const bool stays = kind != Collective::all_reduce && algorithm != Algorithm::ring;
-            if (algorithm == Algorithm::tree || algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain) {
+            if (algorithm == Algorithm::tree || algorithm == Algorithm::collnet_direct ||
+                algorithm == Algorithm::collnet_chain) {
                 bandwidth *= .5;
             } else if (!stays) {
                 bandwidth *= static_cast<double>(in.ranks) / ring_steps(in.ranks, kind);
@@ -242,7 +248,8 @@ double ring_plateau(const TunerInput& in, Bytes size) {
     return in.generation < GpuGeneration::ampere ? 1.9 : 1.4;
 }
 
-double tuner_time_s(const TunerInput& in, const TunerTable& table, Collective kind, Algorithm a, Protocol p, Bytes size) {
+double tuner_time_s(const TunerInput& in, const TunerTable& table, Collective kind, Algorithm a, Protocol p,
+                    Bytes size) {
     const TunerEntry& entry = table.entry[static_cast<int>(a)][static_cast<int>(p)];
     if (entry.bandwidth_gb_per_s <= 0) {
         return std::numeric_limits<double>::infinity();

@@ -30,12 +30,12 @@ struct TunerInput {
     GpuGeneration generation = GpuGeneration::hopper;
     bool amd_cpu = false;
     std::uint32_t ranks = 8, nodes = 1;
-    bool one_rank_a_node = false;   ///< every node has exactly one rank
-    bool ll128 = true;              ///< NVLink-only inside, one GPU capability
-    bool collnet = false;           ///< switches reduce, the plugin is there and enabled, several nodes
-    bool nvswitch = true;           ///< several ranks a node behind an NVSwitch
+    bool one_rank_a_node = false;  ///< every node has exactly one rank
+    bool ll128 = true;             ///< NVLink-only inside, one GPU capability
+    bool collnet = false;          ///< switches reduce, the plugin is there and enabled, several nodes
+    bool nvswitch = true;          ///< several ranks a node behind an NVSwitch
     std::uint32_t most_on_node = 8;
-    int channels = 24;              ///< executed channels (the plateau depends on them)
+    int channels = 24;  ///< executed channels (the plateau depends on them)
     SearchResult search;
 };
 
@@ -48,7 +48,8 @@ double tree_correction(Protocol protocol, Bytes size);
 double ring_plateau(const TunerInput& in, Bytes size);
 
 /// Seconds NCCL expects, infinity where the entry is not available.
-double tuner_time_s(const TunerInput& in, const TunerTable& table, Collective kind, Algorithm a, Protocol p, Bytes size);
+double tuner_time_s(const TunerInput& in, const TunerTable& table, Collective kind, Algorithm a, Protocol p,
+                    Bytes size);
 
 // --- Limits of one channel that the clock needs too (decimal GB/s) ---
 

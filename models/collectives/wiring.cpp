@@ -52,7 +52,8 @@ public:
         if (!dense_.empty()) {
             return dense_[index(link) - first_];
         }
-        const auto found = std::lower_bound(entries_.begin(), entries_.end(), link, [](const Entry& e, LinkId l) { return e.link < l; });
+        const auto found = std::lower_bound(entries_.begin(), entries_.end(), link,
+                                            [](const Entry& e, LinkId l) { return e.link < l; });
         return found->units;
     }
     /// In the order of links.
@@ -107,7 +108,8 @@ GroupOrder order_by_node(const Cluster& cluster, std::span<const GpuId> members)
     places.reserve(members.size());
     for (const GpuId gpu : members) {
         if (index(gpu) >= cluster.gpu_count()) {
-            throw std::invalid_argument(fmt::format("GPU {} is no member of a cluster of {} GPUs", index(gpu), cluster.gpu_count()));
+            throw std::invalid_argument(
+                fmt::format("GPU {} is no member of a cluster of {} GPUs", index(gpu), cluster.gpu_count()));
         }
         places.push_back({static_cast<std::uint32_t>(cluster.node_of(gpu)), static_cast<std::uint32_t>(gpu),
                           static_cast<std::uint32_t>(places.size())});

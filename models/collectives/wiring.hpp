@@ -28,7 +28,18 @@
 
 namespace fabricast {
 
-enum class Wiring : std::uint8_t { ring, tree, nvls, nvls_gather, nvls_scatter, nvls_tree, nvls_collnet, collnet_direct, collnet_chain, pat };
+enum class Wiring : std::uint8_t {
+    ring,
+    tree,
+    nvls,
+    nvls_gather,
+    nvls_scatter,
+    nvls_tree,
+    nvls_collnet,
+    collnet_direct,
+    collnet_chain,
+    pat
+};
 
 /// Members of a group sorted by node, nodes in order of their first member, in a node by local index.
 struct GroupOrder {
@@ -49,9 +60,9 @@ struct LinkLoad {
 
 /// Channels with equal bottleneck go together; a slow link puts the channels that cross it into a class of their own.
 struct ChannelClasses {
-    std::uint32_t channels = 0;              ///< all
-    std::vector<std::uint32_t> class_of;     ///< [pattern]
-    std::vector<std::uint32_t> size;         ///< [class] channels in it
+    std::uint32_t channels = 0;           ///< all
+    std::vector<std::uint32_t> class_of;  ///< [pattern]
+    std::vector<std::uint32_t> size;      ///< [class] channels in it
 
     std::uint32_t patterns() const { return static_cast<std::uint32_t>(class_of.size()); }
     std::uint32_t channels_of_pattern(std::uint32_t pattern) const {
@@ -63,7 +74,10 @@ struct ChannelClasses {
 class ChannelWiring {
 public:
     ChannelWiring(const Cluster& cluster, const GroupOrder& order, Wiring wiring, int nvls_percent)
-        : cluster_(&cluster), order_(&order), wiring_(wiring), nvls_percent_(static_cast<std::uint32_t>(nvls_percent)) {}
+        : cluster_(&cluster),
+          order_(&order),
+          wiring_(wiring),
+          nvls_percent_(static_cast<std::uint32_t>(nvls_percent)) {}
 
     std::uint32_t units_per_channel() const;
     /// Appends the loads of one channel of this pattern; a link may occur several times. The order depends on the

@@ -2,7 +2,7 @@
 //
 //   sources:                      # short name -> sentence
 //     datasheet: vendor data sheet
-//   gpus:                         # or nodes:, or fabrics:
+//   gpus:                         # or nodes:, fabrics:, networks:
 //     NAME:
 //       like: OTHER               # optional: start from an entry above in the same file
 //       hbm: {value: 3.35 TB/s, source: datasheet}
@@ -136,8 +136,9 @@ public:
         throw std::logic_error(fmt::format("{}: {}", place(key), what));
     }
 
-private:
     bool has(const std::string& key) const { return node_.IsDefined() && node_[key].IsDefined(); }
+
+private:
     std::string place(const std::string& key) const { return key.empty() ? where_ : where_ + "." + key; }
     YAML::Node take(const std::string& key) {
         read_.insert(key);
@@ -238,6 +239,8 @@ void read_entry(Section& in, bool derived, GpuSpec& out) {
     in.number("nvlink_achieved", Dimension::byte_rate, out.nvlink_achieved_bytes_per_s);
     in.number("nvlink_nccl", Dimension::byte_rate, out.nvlink_nccl_bytes_per_s);
     in.number("pcie", Dimension::byte_rate, out.pcie_bytes_per_s);
+    if (in.has("network_channel"))
+        in.number("network_channel", Dimension::byte_rate, out.network_channel_bytes_per_s);
     in.flag("nvls", out.nvls);
     in.number("power", Dimension::power, out.power_w);
     read_gemm(in.group("gemm", derived), out.gemm);
@@ -260,11 +263,27 @@ void read_entry(Section& in, bool, NodeSpec& out) {
     in.number("pcie_latency", Dimension::time, out.pcie_latency_s);
     in.number("nic_latency", Dimension::time, out.nic_latency_s);
     in.text("cpu", out.cpu);
+    if (in.has("network"))
+        out.network = in.name("network");
 }
 
 void read_entry(Section& in, bool, FabricSpec& out) {
     in.integer("nodes_per_pod", Dimension::none, out.nodes_per_pod);
     in.number("switch_latency", Dimension::time, out.switch_latency_s);
+}
+
+void read_entry(Section& in, bool, NetworkSpec& out) {
+    in.number("efficiency", Dimension::none, out.efficiency);
+    const auto microseconds = [&](const char* key, double& out_us) {
+        double value_s = out_us * 1e-6;
+        in.number(key, Dimension::time, value_s);
+        out_us = value_s * 1e6;
+    };
+    microseconds("ll_hop", out.ll_hop_us);
+    microseconds("ll128_hop", out.ll128_hop_us);
+    microseconds("simple_hop", out.simple_hop_us);
+    microseconds("slot", out.slot_us);
+    in.flag("ll128", out.ll128);
 }
 
 template <typename Spec>
@@ -301,19 +320,20 @@ void read_all(const YAML::Node& entries, std::string_view file, const Texts& leg
 }
 
 void read_file(std::string_view file, std::string_view content, std::vector<GpuSpec>& gpus,
-               std::vector<NodeSpec>& nodes, std::vector<FabricSpec>& fabrics) {
+               std::vector<NodeSpec>& nodes, std::vector<FabricSpec>& fabrics, std::vector<NetworkSpec>& networks) {
     const YAML::Node root = YAML::Load(std::string(content));
     Texts legend;
     for (const auto& entry : root["sources"])
         legend[entry.first.as<std::string>()] = entry.second.as<std::string>();
     for (const auto& entry : root) {
         const auto key = entry.first.as<std::string>();
-        if (key != "sources" && key != "gpus" && key != "nodes" && key != "fabrics")
+        if (key != "sources" && key != "gpus" && key != "nodes" && key != "fabrics" && key != "networks")
             throw std::logic_error(fmt::format("{}: unknown section '{}'", file, key));
     }
     read_all(root["gpus"], file, legend, gpus);
     read_all(root["nodes"], file, legend, nodes);
     read_all(root["fabrics"], file, legend, fabrics);
+    read_all(root["networks"], file, legend, networks);
 }
 
 template <typename Spec>
@@ -328,7 +348,7 @@ const Catalogue& Catalogue::builtin() {
         Catalogue out;
         for (const auto& [file, content] : embedded::models_hardware()) {
             try {
-                read_file(file, content, out.gpus_, out.nodes_, out.fabrics_);
+                read_file(file, content, out.gpus_, out.nodes_, out.fabrics_, out.networks_);
             } catch (const YAML::Exception& error) {
                 throw std::logic_error(fmt::format("{}: {}", file, error.what()));
             }
@@ -336,9 +356,13 @@ const Catalogue& Catalogue::builtin() {
         for (const NodeSpec& node : out.nodes_)
             if (find_named(out.gpus_, node.gpu) == nullptr)
                 throw std::logic_error(fmt::format("{}.gpu: no such GPU '{}'", node.name, node.gpu));
+        for (const NodeSpec& node : out.nodes_)
+            if (find_named(out.networks_, node.network) == nullptr)
+                throw std::logic_error(fmt::format("{}.network: no such network '{}'", node.name, node.network));
         sort_by_name(out.gpus_);
         sort_by_name(out.nodes_);
         sort_by_name(out.fabrics_);
+        sort_by_name(out.networks_);
         return out;
     }();
     return catalogue;
@@ -347,5 +371,6 @@ const Catalogue& Catalogue::builtin() {
 const GpuSpec* Catalogue::find_gpu(std::string_view name) const { return find_named(gpus_, name); }
 const NodeSpec* Catalogue::find_node(std::string_view name) const { return find_named(nodes_, name); }
 const FabricSpec* Catalogue::find_fabric(std::string_view name) const { return find_named(fabrics_, name); }
+const NetworkSpec* Catalogue::find_network(std::string_view name) const { return find_named(networks_, name); }
 
 }  // namespace fabricast

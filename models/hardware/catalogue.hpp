@@ -51,6 +51,7 @@ struct GpuSpec {
     double nvlink_achieved_bytes_per_s;  ///< what collectives reach on the wire
     double nvlink_nccl_bytes_per_s;      ///< what NCCL's topology search assumes
     double pcie_bytes_per_s;             ///< achieved
+    double network_channel_bytes_per_s = 0;  ///< one channel of a ring over nodes, achieved; 0 = not known to bind
     bool nvls;                           ///< NVLink SHARP on an NVSwitch node
     double power_w;
     GemmConstants gemm;
@@ -66,7 +67,8 @@ struct NodeSpec {
     double nic_bits_per_s;  ///< line rate of one NIC
     double nic_efficiency;  ///< achieved / line rate
     double nvlink_latency_s, pcie_latency_s, nic_latency_s;
-    std::string cpu;  ///< "intel" or "amd": NCCL's tables depend on it
+    std::string cpu;  ///< "intel", "amd" or "arm": NCCL's tables depend on it
+    std::string network = "ib";  ///< transport of its adapters, key into the networks
     std::map<std::string, std::string, std::less<>> sources;
 };
 
@@ -74,6 +76,16 @@ struct FabricSpec {
     std::string name;  ///< "rail-fat-tree"
     std::uint32_t nodes_per_pod;
     double switch_latency_s;
+    std::map<std::string, std::string, std::less<>> sources;
+};
+
+/// What NCCL reaches over one kind of transport, fitted on logs (networks.yaml).
+struct NetworkSpec {
+    std::string name;   ///< "ib", "roce", "efa" ...
+    double efficiency;  ///< achieved / line rate of large messages
+    double ll_hop_us, ll128_hop_us, simple_hop_us;  ///< on top of NCCL's network hop
+    double slot_us;  ///< each of the first 8 chunks of a channel of a tree (Simple)
+    bool ll128;      ///< GPU and adapter are close enough for NCCL's LL128 (PXB or better)
     std::map<std::string, std::string, std::less<>> sources;
 };
 
@@ -85,14 +97,17 @@ public:
     const GpuSpec* find_gpu(std::string_view name) const;  ///< nullptr when unknown
     const NodeSpec* find_node(std::string_view name) const;
     const FabricSpec* find_fabric(std::string_view name) const;
+    const NetworkSpec* find_network(std::string_view name) const;
     const std::vector<GpuSpec>& gpus() const { return gpus_; }
     const std::vector<NodeSpec>& nodes() const { return nodes_; }
     const std::vector<FabricSpec>& fabrics() const { return fabrics_; }
+    const std::vector<NetworkSpec>& networks() const { return networks_; }
 
 private:
     std::vector<GpuSpec> gpus_;
     std::vector<NodeSpec> nodes_;
     std::vector<FabricSpec> fabrics_;
+    std::vector<NetworkSpec> networks_;
 };
 
 }  // namespace fabricast

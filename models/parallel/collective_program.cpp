@@ -29,7 +29,8 @@ std::uint32_t CollectiveProgram::label_of(Collective kind) {
         if (p_.names[p_.labels[l].name] == name)
             return l;
     }
-    p_.labels.push_back({static_cast<std::uint32_t>(p_.names.size()), Account::comm_other, program::Phase::none, -1, -1, -1});
+    p_.labels.push_back(
+        {static_cast<std::uint32_t>(p_.names.size()), Account::comm_other, program::Phase::none, -1, -1, -1});
     p_.names.push_back(name);
     return static_cast<std::uint32_t>(p_.labels.size() - 1);
 }
@@ -49,8 +50,8 @@ std::uint32_t CollectiveProgram::group_of(const Members& members, std::uint8_t l
     return g;
 }
 
-void CollectiveProgram::call(std::uint32_t g, Collective kind, Bytes size, std::uint32_t variant, const PlannedExchange& planned,
-                             std::uint8_t lane) {
+void CollectiveProgram::call(std::uint32_t g, Collective kind, Bytes size, std::uint32_t variant,
+                             const PlannedExchange& planned, std::uint8_t lane) {
     program::Plan plan;
     plan.latency = planned.plan.latency;
     plan.uses_nvlink = planned.plan.uses_nvlink;

@@ -61,7 +61,7 @@ private:
     std::vector<std::vector<Step>> steps_;  ///< by rank
     std::vector<bool> away_;
     std::map<std::pair<Members, std::uint8_t>, std::uint32_t> groups_;
-    std::vector<CommGroup> comm_groups_;    ///< by group
+    std::vector<CommGroup> comm_groups_;  ///< by group
     std::map<std::tuple<std::uint16_t, std::uint8_t, Bytes, std::uint32_t>, std::uint32_t> calls_;
     std::uint32_t variants_ = 0;
 };

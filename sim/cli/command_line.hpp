@@ -25,6 +25,8 @@ struct Verb {
 int run(const Arguments& arguments);
 int presets(const Arguments& arguments);
 int schema(const Arguments& arguments);
+int nccl(const Arguments& arguments);
+int topo(const Arguments& arguments);
 
 /// First argument -> verb. Throws ScenarioError for an unknown one.
 int dispatch(const Arguments& arguments);

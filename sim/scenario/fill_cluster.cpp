@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -106,6 +108,57 @@ void fill_nics(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                                              s.node.gpus, s.node.nics));
 }
 
+void fill_fabric(Answers& answers, Scenario& s) {
+    if (const Answer* a = answers.given("cluster.fabric.rails"))
+        s.rails = a->flag;
+    set_integer(answers, "cluster.fabric.levels", s.levels);
+    set_integer(answers, "cluster.fabric.pods_per_block", s.pods_per_block);
+    set_integer(answers, "cluster.fabric.planes", s.planes);
+    set_integer(answers, "cluster.fabric.spines", s.spines);
+    set_number(answers, "cluster.fabric.block_oversubscription", s.block_oversubscription);
+    set_number(answers, "cluster.fabric.adaptive_efficiency", s.routing.adaptive_efficiency);
+    if (const Answer* a = answers.given("cluster.fabric.routing")) {
+        s.routing.spreading = a->text == "static"     ? Spreading::static_table
+                              : a->text == "ecmp"     ? Spreading::ecmp
+                              : a->text == "adaptive" ? Spreading::adaptive
+                                                      : Spreading::ideal;
+    }
+}
+
+// "nic 3.2 at 0.5; gpu 1.0 nvlink at 0.9"
+void fill_degraded(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
+    const Answer* a = answers.given("cluster.degraded");
+    if (!a)
+        return;
+    s.degraded_where = answers.place("cluster.degraded").text();
+    std::string_view rest = a->text;
+    while (!rest.empty()) {
+        const std::size_t end = rest.find(';');
+        std::string_view part = rest.substr(0, end);
+        rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+        while (!part.empty() && part.front() == ' ')
+            part.remove_prefix(1);
+        while (!part.empty() && part.back() == ' ')
+            part.remove_suffix(1);
+        const std::size_t at = part.rfind(" at ");
+        double factor = 0;
+        if (at != std::string_view::npos) {
+            const std::string_view figure = part.substr(at + 4);
+            const auto [stop, error] = std::from_chars(figure.data(), figure.data() + figure.size(), factor);
+            if (error != std::errc() || stop != figure.data() + figure.size())
+                factor = 0;
+        }
+        if (!(factor > 0 && factor <= 1)) {
+            diagnostics.error(answers.place("cluster.degraded"),
+                              fmt::format("cluster.degraded: `{}` is no part and factor; write \"nic 3.2 at 0.5\", a "
+                                          "factor above 0 and at most 1, parts separated by ;",
+                                          part));
+            return;
+        }
+        s.degraded.push_back({std::string(part.substr(0, at)), factor});
+    }
+}
+
 }  // namespace
 
 void missing(const Answers& answers, std::string_view path, std::string_view why, Diagnostics& diagnostics) {
@@ -144,6 +197,8 @@ bool fill_cluster(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         s.oversubscription = answers.get("cluster.fabric.oversubscription").number;
     else if (const Answer* ratio = answers.given("cluster.fabric.oversubscription"))
         s.oversubscription = ratio->number;
+    fill_fabric(answers, s);
+    fill_degraded(answers, s, diagnostics);
     return diagnostics.ok();
 }
 

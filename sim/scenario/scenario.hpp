@@ -15,6 +15,7 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
+#include "topologies/graph/routing_policy.hpp"
 
 namespace fabricast {
 
@@ -42,7 +43,17 @@ struct Scenario {
     GpuSpec gpu;    ///< preset with overrides applied
     FabricSpec fabric;
     double oversubscription = 1;
-    double power_limit_w = 0;  ///< 0 = nominal
+    bool rails = true;
+    std::uint32_t levels = 2, pods_per_block = 1, planes = 1, spines = 0;
+    double block_oversubscription = 1;
+    RoutingPolicy routing;
+    struct DegradedPart {
+        std::string what;  ///< "nic 3.2", "gpu 1.0 nvlink", a link name
+        double factor = 1;
+    };
+    std::vector<DegradedPart> degraded;
+    std::string degraded_where;  ///< place of the key, for errors
+    double power_limit_w = 0;    ///< 0 = nominal
     // model, training
     Architecture model;
     TrainingPlan training;

@@ -7,6 +7,7 @@
 
 #include "models/transformer/software.hpp"
 #include "sim/step/fit_hints.hpp"
+#include "topologies/builders/degradation.hpp"
 #include "topologies/builders/rail_fat_tree.hpp"
 
 namespace fabricast {
@@ -159,6 +160,42 @@ void fill_critical_path(Result& result, const engine::EngineResult& run, const p
 
 }  // namespace
 
+namespace {
+
+RailFatTree rail_fabric(const Scenario& s) {
+    RailFatTree fabric;
+    fabric.nodes = s.nodes;
+    fabric.nodes_per_pod = s.fabric.nodes_per_pod;
+    fabric.oversubscription = s.oversubscription;
+    fabric.switch_latency_s = s.fabric.switch_latency_s;
+    fabric.levels = s.levels;
+    fabric.pods_per_block = s.pods_per_block;
+    fabric.block_oversubscription = s.block_oversubscription;
+    fabric.planes = s.planes;
+    fabric.routing = s.routing;
+    fabric.routing.seed = s.seed;
+    fabric.spines = s.spines;
+    return fabric;
+}
+
+FatTree plain_fabric(const Scenario& s) {
+    const RailFatTree rails = rail_fabric(s);
+    FatTree fabric;
+    fabric.nodes = rails.nodes;
+    fabric.nodes_per_leaf = rails.nodes_per_pod;
+    fabric.levels = rails.levels;
+    fabric.leaves_per_block = rails.pods_per_block;
+    fabric.leaf_oversubscription = rails.oversubscription;
+    fabric.block_oversubscription = rails.block_oversubscription;
+    fabric.switch_latency_s = rails.switch_latency_s;
+    fabric.planes = rails.planes;
+    fabric.routing = rails.routing;
+    fabric.spines = rails.spines;
+    return fabric;
+}
+
+}  // namespace
+
 Cluster build_cluster(const Scenario& s) {
     NodeShape node;
     node.gpus = s.node.gpus;
@@ -169,12 +206,20 @@ Cluster build_cluster(const Scenario& s) {
     node.pcie_latency_s = s.node.pcie_latency_s;
     node.nic_bytes_per_s = s.node.nic_bits_per_s / 8 * s.node.nic_efficiency;
     node.nic_latency_s = s.node.nic_latency_s;
-    RailFatTree fabric;
-    fabric.nodes = s.nodes;
-    fabric.nodes_per_pod = s.fabric.nodes_per_pod;
-    fabric.oversubscription = s.oversubscription;
-    fabric.switch_latency_s = s.fabric.switch_latency_s;
-    return build_rail_fat_tree(node, fabric);
+    try {
+        Cluster cluster = s.rails ? build_rail_fat_tree(node, rail_fabric(s)) : build_fat_tree(node, plain_fabric(s));
+        std::vector<Degradation> degraded;
+        for (const Scenario::DegradedPart& part : s.degraded) {
+            degraded.emplace_back();
+            degraded.back().what = part.what;
+            degraded.back().factor = part.factor;
+        }
+        fabricast::apply(cluster, degraded);
+        return cluster;
+    } catch (const std::invalid_argument& refused) {
+        const std::string where = s.degraded_where.empty() ? s.file : s.degraded_where;
+        throw ScenarioError(where + ": cluster: " + refused.what());
+    }
 }
 
 ComputeModel build_compute(const Scenario& s) {

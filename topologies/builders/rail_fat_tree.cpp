@@ -1,56 +1,41 @@
 #include "topologies/builders/rail_fat_tree.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "topologies/builders/checks.hpp"
+#include "topologies/builders/clos.hpp"
 #include "topologies/graph/cluster_graph.hpp"
-#include "topologies/graph/router.hpp"
 
 namespace fabricast {
 namespace {
 
-/// Links and ids of a cluster this large still fit 32 bits with room.
-constexpr std::uint64_t kMaxGpus = 1u << 26;
+using Vertices = std::vector<ClusterBuilder::VertexId>;
 
-template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-    throw std::invalid_argument(fmt::format(text, std::forward<Args>(args)...));
-}
-
-void check_not_negative(const char* field, double value) {
-    if (!(value >= 0) || !std::isfinite(value)) {
-        refuse("{} {}: must be a number, 0 or more", field, value);
+void check_size(std::uint32_t nodes, std::size_t gpus, std::size_t nics) {
+    if (nodes == 0) {
+        refuse_build("nodes 0: needs at least one");
     }
-}
-
-void check_positive(const char* field, double value, const char* why) {
-    check_not_negative(field, value);
-    if (value == 0) {
-        refuse("{} 0: must be above 0 {}", field, why);
+    if (gpus == 0) {
+        refuse_build("gpus 0: a node needs at least one");
+    }
+    if (std::uint64_t{nodes} * gpus > kMaxGpus) {
+        refuse_build("nodes {} x gpus {}: more than {} GPUs", nodes, gpus, kMaxGpus);
+    }
+    if (nics > 0 && nodes > std::uint64_t{kMaxGpus} / nics) {
+        refuse_build("nodes {} x nics {}: more than {} NICs", nodes, nics, kMaxGpus);
     }
 }
 
-void check(const NodeShape& node, const RailFatTree& fabric) {
-    if (fabric.nodes == 0) {
-        refuse("nodes 0: needs at least one");
+void check(const NodeShape& node, std::uint32_t nodes, std::uint32_t planes) {
+    check_size(nodes, node.gpus, node.nics);
+    if (node.nics == 0 && nodes > 1) {
+        refuse_build("nics 0: {} nodes need a NIC each", nodes);
     }
-    if (node.gpus == 0) {
-        refuse("gpus 0: a node needs at least one");
-    }
-    if (std::uint64_t{fabric.nodes} * node.gpus > kMaxGpus) {
-        refuse("nodes {} x gpus {}: more than {} GPUs", fabric.nodes, node.gpus, kMaxGpus);
-    }
-    if (node.nics == 0 && fabric.nodes > 1) {
-        refuse("nics 0: {} nodes need a NIC each", fabric.nodes);
-    }
-    if (node.nics > 0 && node.gpus % node.nics != 0) {
-        refuse(
+    const std::uint32_t rails = planes == 0 ? 0 : node.nics / planes;
+    if (node.nics > 0 && (rails == 0 || node.gpus % rails != 0)) {
+        refuse_build(
             "nics {}: gpus {} is not a multiple of it; several NICs of one GPU are entered as one with their "
             "summed rate",
             node.nics, node.gpus);
@@ -61,49 +46,19 @@ void check(const NodeShape& node, const RailFatTree& fabric) {
     check_not_negative("pcie_latency_s", node.pcie_latency_s);
     check_not_negative("nic_bytes_per_s", node.nic_bytes_per_s);
     check_not_negative("nic_latency_s", node.nic_latency_s);
-    check_not_negative("switch_latency_s", fabric.switch_latency_s);
-    if (fabric.nodes > 1) {
+    if (nodes > 1) {
         check_positive("pcie_bytes_per_s", node.pcie_bytes_per_s, "where GPUs reach a NIC");
     } else if (node.gpus > 1 && node.nvlink_bytes_per_s == 0) {
         check_positive("pcie_bytes_per_s", node.pcie_bytes_per_s, "where GPUs have no NVLink");
     }
     if (node.nics > 0) {
         check_positive("nic_bytes_per_s", node.nic_bytes_per_s, "where a node has NICs");
-        check_positive("oversubscription", fabric.oversubscription, "(leaf down / leaf up capacity)");
-        if (fabric.nodes_per_pod == 0) {
-            refuse("nodes_per_pod 0: a leaf switch needs at least one port that looks down");
-        }
     }
 }
 
-/// Where a NIC sits; trunk links are laid out [pod][rail][up, down] from `first_trunk`.
-class RailRouter final : public Router {
-public:
-    RailRouter(std::uint32_t rails, std::uint32_t nodes_per_pod, std::uint32_t first_trunk)
-        : rails_(rails), nodes_per_pod_(nodes_per_pod), first_trunk_(first_trunk) {}
-
-    bool append_fabric_links(NicId from, NicId to, std::vector<LinkId>& out) const override {
-        const std::uint32_t source = leaf_of(from);
-        const std::uint32_t destination = leaf_of(to);
-        if (source != destination) {
-            out.push_back(LinkId{first_trunk_ + 2 * source});
-            out.push_back(LinkId{first_trunk_ + 2 * destination + 1});
-        }
-        return true;
-    }
-
-private:
-    std::uint32_t leaf_of(NicId nic) const {
-        const auto number = static_cast<std::uint32_t>(nic);
-        return number / rails_ / nodes_per_pod_ * rails_ + number % rails_;
-    }
-
-    std::uint32_t rails_, nodes_per_pod_, first_trunk_;
-};
-
-/// Adds a server's inside; returns its NIC vertices.
-std::vector<ClusterBuilder::VertexId> add_node(ClusterBuilder& builder, const NodeShape& node, NodeId id) {
-    std::vector<ClusterBuilder::VertexId> gpus, nics;
+/// Adds a server's inside; returns its NIC vertices. GPUs and NICs of one rail sit on one PCIe switch.
+Vertices add_node(ClusterBuilder& builder, const NodeShape& node, std::uint32_t planes, NodeId id) {
+    Vertices gpus, nics, switches;
     for (std::uint32_t g = 0; g < node.gpus; ++g) {
         gpus.push_back(builder.add_gpu(id));
     }
@@ -116,76 +71,102 @@ std::vector<ClusterBuilder::VertexId> add_node(ClusterBuilder& builder, const No
         }
     }
     const auto host = builder.add_in_node(VertexKind::host, id);
+    const std::uint32_t rails = node.nics / planes;
+    for (std::uint32_t i = 0; i < rails; ++i) {
+        switches.push_back(builder.add_in_node(VertexKind::pcie_switch, id));
+        builder.attach(switches.back(), host);
+    }
     if (node.pcie_bytes_per_s > 0) {
-        for (const auto gpu : gpus) {
-            builder.add_cable(gpu, host, {.bytes_per_s = node.pcie_bytes_per_s, .latency_s = node.pcie_latency_s});
+        for (std::uint32_t g = 0; g < node.gpus; ++g) {
+            builder.add_cable(gpus[g], rails > 0 ? switches[g % rails] : host,
+                              {.bytes_per_s = node.pcie_bytes_per_s, .latency_s = node.pcie_latency_s});
         }
     }
     for (std::uint32_t n = 0; n < node.nics; ++n) {
         nics.push_back(builder.add_nic(id));
-        builder.attach(host, nics.back());
+        builder.attach(switches[n / planes], nics.back());
+    }
+    for (std::uint32_t g = 0; planes > 1 && rails > 0 && g < node.gpus; ++g) {
+        const auto first = nics.begin() + g % rails * planes;
+        builder.use_nics(gpus[g], Vertices(first, first + planes));
     }
     return nics;
 }
 
+Cluster build(const NodeShape& node, Clos clos) {
+    check(node, clos.nodes, clos.planes);
+    clos.nics_per_node = node.nics;
+    clos.nic_latency_s = node.nic_latency_s;
+    clos.nic_bytes_per_s.assign(node.nics, node.nic_bytes_per_s);
+    check_clos(clos);
+    ClusterBuilder builder;
+    builder.reserve(std::size_t{clos.nodes} * (4 * node.gpus + 2 * node.nics));
+    std::vector<Vertices> nics;
+    nics.reserve(clos.nodes);
+    for (std::uint32_t n = 0; n < clos.nodes; ++n) {
+        nics.push_back(add_node(builder, node, clos.planes, NodeId{n}));
+    }
+    return freeze_under_clos(std::move(builder), clos, nics);
+}
+
+Cluster build(const ServerShape& server, Clos clos) {
+    check_size(clos.nodes, server.gpus.size(), server.nics.size());
+    check_server(server);
+    clos.nics_per_node = static_cast<std::uint32_t>(server.nics.size());
+    clos.nic_latency_s = server.rates.nic_latency_s;
+    for (const ServerShape::NicPart& nic : server.nics) {
+        clos.nic_bytes_per_s.push_back(nic.bytes_per_s);
+    }
+    check_clos(clos);
+    ClusterBuilder builder;
+    const auto nics = add_servers(builder, server, clos.nodes);
+    return freeze_under_clos(std::move(builder), clos, nics);
+}
+
+Clos clos_of(const RailFatTree& fabric) {
+    Clos clos;
+    clos.nodes = fabric.nodes;
+    clos.nodes_per_group = fabric.nodes_per_pod;
+    clos.levels = fabric.levels;
+    clos.groups_per_block = fabric.pods_per_block;
+    clos.planes = fabric.planes;
+    clos.leaf_oversubscription = fabric.oversubscription;
+    clos.block_oversubscription = fabric.block_oversubscription;
+    clos.switch_latency_s = fabric.switch_latency_s;
+    clos.spines = fabric.spines;
+    clos.cores = fabric.cores;
+    clos.routing = fabric.routing;
+    return clos;
+}
+
+Clos clos_of(const FatTree& fabric) {
+    Clos clos;
+    clos.nodes = fabric.nodes;
+    clos.nodes_per_group = fabric.nodes_per_leaf;
+    clos.levels = fabric.levels;
+    clos.groups_per_block = fabric.leaves_per_block;
+    clos.planes = fabric.planes;
+    clos.rails = false;
+    clos.leaf_oversubscription = fabric.leaf_oversubscription;
+    clos.block_oversubscription = fabric.block_oversubscription;
+    clos.switch_latency_s = fabric.switch_latency_s;
+    clos.spines = fabric.spines;
+    clos.cores = fabric.cores;
+    clos.routing = fabric.routing;
+    return clos;
+}
+
 }  // namespace
 
-Cluster build_rail_fat_tree(const NodeShape& node, const RailFatTree& fabric) {
-    check(node, fabric);
-    ClusterBuilder builder;
-    const std::uint32_t rails = node.nics;
-    const std::uint32_t nodes_per_pod = std::max(1u, std::min(fabric.nodes_per_pod, fabric.nodes));
-    const std::uint32_t pods = (fabric.nodes + nodes_per_pod - 1) / nodes_per_pod;
-    builder.reserve(std::size_t{fabric.nodes} * (4 * node.gpus + 2 * rails) + std::size_t{2} * pods * rails);
+Cluster build_rail_fat_tree(const NodeShape& node, const RailFatTree& fabric) { return build(node, clos_of(fabric)); }
+Cluster build_fat_tree(const NodeShape& node, const FatTree& fabric) { return build(node, clos_of(fabric)); }
+Cluster build_rail_fat_tree(const ServerShape& server, const RailFatTree& fabric) {
+    return build(server, clos_of(fabric));
+}
+Cluster build_fat_tree(const ServerShape& server, const FatTree& fabric) { return build(server, clos_of(fabric)); }
 
-    std::vector<std::vector<ClusterBuilder::VertexId>> nics;
-    nics.reserve(fabric.nodes);
-    for (std::uint32_t n = 0; n < fabric.nodes; ++n) {
-        nics.push_back(add_node(builder, node, NodeId{n}));
-    }
-    if (rails == 0) {
-        return std::move(builder).freeze();
-    }
-
-    std::vector<ClusterBuilder::VertexId> leaves;  // [pod][rail]
-    for (std::uint32_t pod = 0; pod < pods; ++pod) {
-        for (std::uint32_t rail = 0; rail < rails; ++rail) {
-            leaves.push_back(builder.add_switch(VertexKind::leaf, fmt::format("pod {} rail {} leaf", pod, rail)));
-        }
-    }
-    for (std::uint32_t n = 0; n < fabric.nodes; ++n) {
-        for (std::uint32_t rail = 0; rail < rails; ++rail) {
-            const auto leaf = leaves[n / nodes_per_pod * rails + rail];
-            builder.add_link(nics[n][rail], leaf,
-                             {.bytes_per_s = node.nic_bytes_per_s, .latency_s = node.nic_latency_s});
-            builder.add_link(
-                leaf, nics[n][rail],
-                {.bytes_per_s = node.nic_bytes_per_s, .latency_s = fabric.switch_latency_s + node.nic_latency_s});
-        }
-    }
-
-    // One spine vertex stands for the ideally spread level above.
-    const auto spine = builder.add_switch(VertexKind::spine, "spine level");
-    LinkId first_trunk{0};
-    for (std::uint32_t pod = 0; pod < pods; ++pod) {
-        const std::uint32_t nodes = std::min(nodes_per_pod, fabric.nodes - pod * nodes_per_pod);
-        const double cables = nodes / fabric.oversubscription;
-        for (std::uint32_t rail = 0; rail < rails; ++rail) {
-            const auto leaf = leaves[pod * rails + rail];
-            LinkSpec trunk = {.bytes_per_s = cables * node.nic_bytes_per_s,
-                              .latency_s = fabric.switch_latency_s,
-                              .parallel = static_cast<std::uint32_t>(std::ceil(std::min(cables, 4e9))),
-                              .name = fmt::format("pod {} rail {} trunk up", pod, rail)};
-            const LinkId up = builder.add_link(leaf, spine, trunk);
-            trunk.name = fmt::format("pod {} rail {} trunk down", pod, rail);
-            builder.add_link(spine, leaf, trunk);
-            if (pod == 0 && rail == 0) {
-                first_trunk = up;
-            }
-        }
-    }
-    return std::move(builder).freeze(
-        std::make_unique<RailRouter>(rails, nodes_per_pod, static_cast<std::uint32_t>(first_trunk)));
+Cluster build_cluster_of(const ServerShape& server, const FabricShape& fabric) {
+    return std::visit([&](const auto& shape) { return build(server, clos_of(shape)); }, fabric);
 }
 
 }  // namespace fabricast

@@ -46,7 +46,7 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
     const Rooms below = join({topologies, models});
     static const std::map<std::string_view, Rooms> table = {
         {"topologies/graph", {}},
-        {"topologies/builders", {"topologies/graph"}},
+        {"topologies/builders", {"topologies/graph", "topologies/importers"}},
         {"topologies/importers", {"topologies/graph"}},
 
         {"models/hardware", topologies},

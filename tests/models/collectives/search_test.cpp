@@ -6,12 +6,23 @@
 namespace fabricast {
 namespace {
 
-SearchInput node(GpuGeneration generation, double nvlink, double pcie, double nic, std::uint32_t nodes, std::uint32_t gpus = 8) {
-    return {.generation = generation, .nvls = generation >= GpuGeneration::hopper, .nodes = nodes, .gpus = gpus, .nics = gpus,
-            .nvlink_gb_per_s = nvlink, .pcie_gb_per_s = pcie, .nic_gb_per_s = nic};
+SearchInput node(GpuGeneration generation, double nvlink, double pcie, double nic, std::uint32_t nodes,
+                 std::uint32_t gpus = 8) {
+    return {.generation = generation,
+            .nvls = generation >= GpuGeneration::hopper,
+            .nodes = nodes,
+            .gpus = gpus,
+            .nics = gpus,
+            .nvlink_gb_per_s = nvlink,
+            .pcie_gb_per_s = pcie,
+            .nic_gb_per_s = nic};
 }
-SearchInput h100(std::uint32_t nodes, std::uint32_t gpus = 8) { return node(GpuGeneration::hopper, 370.8, 48, 50, nodes, gpus); }
-SearchInput a100(std::uint32_t nodes, std::uint32_t gpus = 8) { return node(GpuGeneration::ampere, 240, 24, 25, nodes, gpus); }
+SearchInput h100(std::uint32_t nodes, std::uint32_t gpus = 8) {
+    return node(GpuGeneration::hopper, 370.8, 48, 50, nodes, gpus);
+}
+SearchInput a100(std::uint32_t nodes, std::uint32_t gpus = 8) {
+    return node(GpuGeneration::ampere, 240, 24, 25, nodes, gpus);
+}
 
 void expect_ring(const SearchInput& in, int channels, double speed) {
     const SearchResult result = search_channels(in);
@@ -25,14 +36,14 @@ TEST(Search, Rings) {
     expect_ring(a100(16), 8, 24);
     expect_ring(h100(1), 12, 30);
     expect_ring(h100(2), 8, 48);
-    expect_ring(h100(2, 4), 8, 24);    // 4 x 48, doubled
-    expect_ring(h100(128, 1), 2, 24);  // 1 x 48, doubled
-    expect_ring(node(GpuGeneration::hopper, 164.8, 48, 50, 1), 8, 20);     // H800: 4 x 40, doubled
-    expect_ring(node(GpuGeneration::hopper, 164.8, 48, 50, 4), 8, 22);     // H800 over the network
-    expect_ring(node(GpuGeneration::ampere, 160, 24, 25, 4), 8, 20);       // A800
-    expect_ring(node(GpuGeneration::blackwell, 721.8, 48, 50, 4), 8, 48);  // B200, 400 Gb/s
-    expect_ring(node(GpuGeneration::blackwell, 721.8, 48, 50, 1), 16, 45); // 8 x 90, doubled
-    expect_ring(node(GpuGeneration::ampere, 0, 24, 25, 1), 2, 12);         // PCIe only
+    expect_ring(h100(2, 4), 8, 24);                                         // 4 x 48, doubled
+    expect_ring(h100(128, 1), 2, 24);                                       // 1 x 48, doubled
+    expect_ring(node(GpuGeneration::hopper, 164.8, 48, 50, 1), 8, 20);      // H800: 4 x 40, doubled
+    expect_ring(node(GpuGeneration::hopper, 164.8, 48, 50, 4), 8, 22);      // H800 over the network
+    expect_ring(node(GpuGeneration::ampere, 160, 24, 25, 4), 8, 20);        // A800
+    expect_ring(node(GpuGeneration::blackwell, 721.8, 48, 50, 4), 8, 48);   // B200, 400 Gb/s
+    expect_ring(node(GpuGeneration::blackwell, 721.8, 48, 50, 1), 16, 45);  // 8 x 90, doubled
+    expect_ring(node(GpuGeneration::ampere, 0, 24, 25, 1), 2, 12);          // PCIe only
 }
 
 TEST(Search, Nvls) {

@@ -28,8 +28,13 @@ struct Platform {
 inline Platform h100() {
     Platform p;
     p.node = {.nics = 8, .nvlink = 367e9, .pcie = 51.5e9, .nic = 46e9};
-    p.facts = {.generation = GpuGeneration::hopper, .nvswitch = true, .nvls = true, .amd_cpu = false,
-               .nvlink_nccl_bytes_per_s = 370.8e9, .pcie_nccl_bytes_per_s = 48e9, .nic_line_bytes_per_s = 50e9};
+    p.facts = {.generation = GpuGeneration::hopper,
+               .nvswitch = true,
+               .nvls = true,
+               .amd_cpu = false,
+               .nvlink_nccl_bytes_per_s = 370.8e9,
+               .pcie_nccl_bytes_per_s = 48e9,
+               .nic_line_bytes_per_s = 50e9};
     return p;
 }
 inline Platform a100() {
@@ -37,22 +42,28 @@ inline Platform a100() {
     p.node.nvlink = 235e9;
     p.node.pcie = 25.5e9;
     p.node.nic = 23e9;
-    p.facts = {.generation = GpuGeneration::ampere, .nvswitch = true, .nvls = false, .amd_cpu = true,
-               .nvlink_nccl_bytes_per_s = 240e9, .pcie_nccl_bytes_per_s = 24e9, .nic_line_bytes_per_s = 25e9};
+    p.facts = {.generation = GpuGeneration::ampere,
+               .nvswitch = true,
+               .nvls = false,
+               .amd_cpu = true,
+               .nvlink_nccl_bytes_per_s = 240e9,
+               .pcie_nccl_bytes_per_s = 24e9,
+               .nic_line_bytes_per_s = 25e9};
     return p;
 }
 
 /// Nodes of eight GPUs, a leaf a rail and pod, trunks to one spine level, routed by breadth-first search. NIC
 /// `slow_nic` of node 0 runs at `slow_share` of the others.
-inline Cluster cluster_of(const Platform& p, std::uint32_t nodes, std::uint32_t nodes_per_pod = 64, double oversubscription = 1,
-                          std::uint32_t slow_nic = 0, double slow_share = 1) {
+inline Cluster cluster_of(const Platform& p, std::uint32_t nodes, std::uint32_t nodes_per_pod = 64,
+                          double oversubscription = 1, std::uint32_t slow_nic = 0, double slow_share = 1) {
     ClusterBuilder builder;
     const std::uint32_t rails = p.node.nics;
     std::vector<ClusterBuilder::VertexId> leaves;
     const auto spine = builder.add_switch(VertexKind::spine, "spine");
     for (std::uint32_t i = 0; i < (nodes + nodes_per_pod - 1) / nodes_per_pod * rails; ++i) {
         leaves.push_back(builder.add_switch(VertexKind::leaf, "leaf"));
-        builder.add_cable(leaves.back(), spine, {.bytes_per_s = std::min(nodes, nodes_per_pod) * p.node.nic / oversubscription});
+        builder.add_cable(leaves.back(), spine,
+                          {.bytes_per_s = std::min(nodes, nodes_per_pod) * p.node.nic / oversubscription});
     }
     for (std::uint32_t n = 0; n < nodes; ++n) {
         const NodeId id{n};
@@ -85,7 +96,8 @@ inline std::vector<GpuId> gpus(std::uint32_t count, std::uint32_t first = 0, std
 }
 
 /// Bytes that cross each link, from the demands.
-inline std::map<LinkId, double> link_bytes(const CommModel& model, const CommGroup& group, Collective kind, const CollectivePlan& plan) {
+inline std::map<LinkId, double> link_bytes(const CommModel& model, const CommGroup& group, Collective kind,
+                                           const CollectivePlan& plan) {
     std::map<LinkId, double> bytes;
     for (const PlannedActivity& activity : plan.activities) {
         for (const LinkUse& use : model.demand(group, kind, plan, activity.demand)) {
@@ -96,7 +108,8 @@ inline std::map<LinkId, double> link_bytes(const CommModel& model, const CommGro
 }
 
 /// Latency + the busiest link (or own ceiling): exact for one collective alone.
-inline double run_seconds(const Cluster& cluster, const CommModel& model, const CommGroup& group, Collective kind, const CollectivePlan& plan) {
+inline double run_seconds(const Cluster& cluster, const CommModel& model, const CommGroup& group, Collective kind,
+                          const CollectivePlan& plan) {
     double wire = 0;
     for (const auto& [link, bytes] : link_bytes(model, group, kind, plan)) {
         wire = std::max(wire, bytes / bytes_per_s(cluster.links().capacity[index(link)]));
@@ -110,8 +123,7 @@ inline double run_seconds(const Cluster& cluster, const CommModel& model, const 
 }
 
 inline double bus_gb_per_s(Collective kind, std::uint32_t ranks, Bytes size, double time_s) {
-    const double n = ranks;
-    const double factor = kind == Collective::all_reduce ? 2 * (n - 1) / n : kind == Collective::broadcast ? 1 : (n - 1) / n;
+    const double factor = bus_bandwidth_factor(kind, ranks);
     return static_cast<double>(size) * factor / time_s / 1e9;
 }
 

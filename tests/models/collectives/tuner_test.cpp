@@ -16,12 +16,17 @@ using namespace test;
 struct Vector {
     const char* name;
     TunerInput in;
-    double entry[6][2];     // Tree LL, LL128, Simple, Ring LL, LL128, Simple: latency us, GB/s; -1 = off
-    double nvls[2];         // NVLS or NVLSTree, 0 = none
+    double entry[6][2];  // Tree LL, LL128, Simple, Ring LL, LL128, Simple: latency us, GB/s; -1 = off
+    double nvls[2];      // NVLS or NVLSTree, 0 = none
 };
 
 SearchResult found(SearchGraph ring, SearchGraph tree, bool plain_tree, SearchGraph nvls = {}) {
-    return {.ring = ring, .tree = tree, .nvls = nvls, .nvlink_intra = true, .plain_tree = plain_tree, .same_channels = true};
+    return {.ring = ring,
+            .tree = tree,
+            .nvls = nvls,
+            .nvlink_intra = true,
+            .plain_tree = plain_tree,
+            .same_channels = true};
 }
 
 TunerInput input(GpuGeneration generation, bool amd, std::uint32_t ranks, std::uint32_t nodes, SearchResult search) {
@@ -44,24 +49,42 @@ const auto kHopper = GpuGeneration::hopper;
 const auto kAmpere = GpuGeneration::ampere;
 
 const Vector kVectors[] = {
-    {"8x H100", input(kHopper, false, 8, 1, kH100One),
-     {{15.2, 43.6}, {31.5, 128.8}, {64.4, 165.6}, {15.0, 80.6}, {40.6, 189.3}, {56.0, 205.7}}, {25.0, 272.0}},
-    {"2x8 H100", input(kHopper, false, 16, 2, kH100Many),
-     {{25.2, 16.6}, {48.5, 124.8}, {92.4, 140.8}, {40.0, 20.8}, {75.2, 156.6}, {131.6, 204.8}}, {66.8, 246.2}},
-    {"4x8 H100", input(kHopper, false, 32, 4, kH100Many),
-     {{35.2, 8.7}, {65.5, 98.6}, {120.4, 122.4}, {78.8, 10.5}, {144.4, 151.5}, {282.8, 198.2}}, {108.6, 187.9}},
-    {"16x8 H100", input(kHopper, false, 128, 16, kH100Many),
-     {{55.2, 8.7}, {99.5, 98.6}, {176.4, 122.4}, {311.6, 10.3}, {559.6, 148.0}, {1190.0, 193.5}}, {192.2, 183.4}},
-    {"128x8 H100", input(kHopper, false, 1024, 128, kH100Many),
-     {{85.2, 8.7}, {150.5, 98.6}, {260.4, 122.4}, {2484.4, 10.2}, {4434.8, 146.9}, {9657.2, 192.2}}, {317.6, 182.2}},
-    {"8x A100", input(kAmpere, true, 8, 1, kA100One),
-     {{15.2, 29.1}, {31.5, 85.9}, {64.4, 110.4}, {15.0, 50.1}, {40.6, 126.2}, {56.0, 137.1}}, {0, 0}},
-    {"2x8 A100", input(kAmpere, true, 16, 2, kA100Many),
-     {{25.2, 11.2}, {48.5, 80.0}, {92.4, 88.3}, {68.0, 12.0}, {78.0, 85.3}, {204.4, 102.4}}, {0, 0}},
-    {"16x8 A100", input(kAmpere, true, 128, 16, kA100Many),
-     {{55.2, 9.5}, {99.5, 66.8}, {176.4, 71.2}, {535.6, 9.6}, {582.0, 80.6}, {1772.4, 96.8}}, {0, 0}},
-    {"128x1 H100", input(kHopper, false, 128, 128, kH100Single),
-     {{76.8, 4.0}, {133.0, 12.3}, {204.4, 15.3}, {1276.6, 10.3}, {2173.0, 18.5}, {3564.4, 24.2}}, {0, 0}},
+    {"8x H100",
+     input(kHopper, false, 8, 1, kH100One),
+     {{15.2, 43.6}, {31.5, 128.8}, {64.4, 165.6}, {15.0, 80.6}, {40.6, 189.3}, {56.0, 205.7}},
+     {25.0, 272.0}},
+    {"2x8 H100",
+     input(kHopper, false, 16, 2, kH100Many),
+     {{25.2, 16.6}, {48.5, 124.8}, {92.4, 140.8}, {40.0, 20.8}, {75.2, 156.6}, {131.6, 204.8}},
+     {66.8, 246.2}},
+    {"4x8 H100",
+     input(kHopper, false, 32, 4, kH100Many),
+     {{35.2, 8.7}, {65.5, 98.6}, {120.4, 122.4}, {78.8, 10.5}, {144.4, 151.5}, {282.8, 198.2}},
+     {108.6, 187.9}},
+    {"16x8 H100",
+     input(kHopper, false, 128, 16, kH100Many),
+     {{55.2, 8.7}, {99.5, 98.6}, {176.4, 122.4}, {311.6, 10.3}, {559.6, 148.0}, {1190.0, 193.5}},
+     {192.2, 183.4}},
+    {"128x8 H100",
+     input(kHopper, false, 1024, 128, kH100Many),
+     {{85.2, 8.7}, {150.5, 98.6}, {260.4, 122.4}, {2484.4, 10.2}, {4434.8, 146.9}, {9657.2, 192.2}},
+     {317.6, 182.2}},
+    {"8x A100",
+     input(kAmpere, true, 8, 1, kA100One),
+     {{15.2, 29.1}, {31.5, 85.9}, {64.4, 110.4}, {15.0, 50.1}, {40.6, 126.2}, {56.0, 137.1}},
+     {0, 0}},
+    {"2x8 A100",
+     input(kAmpere, true, 16, 2, kA100Many),
+     {{25.2, 11.2}, {48.5, 80.0}, {92.4, 88.3}, {68.0, 12.0}, {78.0, 85.3}, {204.4, 102.4}},
+     {0, 0}},
+    {"16x8 A100",
+     input(kAmpere, true, 128, 16, kA100Many),
+     {{55.2, 9.5}, {99.5, 66.8}, {176.4, 71.2}, {535.6, 9.6}, {582.0, 80.6}, {1772.4, 96.8}},
+     {0, 0}},
+    {"128x1 H100",
+     input(kHopper, false, 128, 128, kH100Single),
+     {{76.8, 4.0}, {133.0, 12.3}, {204.4, 15.3}, {1276.6, 10.3}, {2173.0, 18.5}, {3564.4, 24.2}},
+     {0, 0}},
 };
 
 constexpr double kDigit = .0501;  // the vectors are printed with one decimal
@@ -106,7 +129,8 @@ TEST(Tuner, AllGatherRingAndPat) {
         std::uint32_t ranks, nodes;
         double latency, bandwidth;
     };
-    for (const Row& row : {Row{8, 1, 32.2, 411}, Row{16, 2, 70.0, 409.6}, Row{128, 16, 599, 387}, Row{1000, 125, 4719, 384}}) {
+    for (const Row& row :
+         {Row{8, 1, 32.2, 411}, Row{16, 2, 70.0, 409.6}, Row{128, 16, 599, 387}, Row{1000, 125, 4719, 384}}) {
         const auto in = input(kHopper, false, row.ranks, row.nodes, row.nodes == 1 ? kH100One : kH100Many);
         const TunerTable table = tune(in, Collective::all_gather);
         const TunerEntry& ring = table.entry[static_cast<int>(Algorithm::ring)][static_cast<int>(Protocol::simple)];
@@ -130,7 +154,8 @@ Choice choose(const TunerInput& in, Bytes size) {
     Choice best;
     for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
         for (int p = 0; p < 3; ++p) {
-            const double t = tuner_time_s(in, table, Collective::all_reduce, static_cast<Algorithm>(a), static_cast<Protocol>(p), size);
+            const double t = tuner_time_s(in, table, Collective::all_reduce, static_cast<Algorithm>(a),
+                                          static_cast<Protocol>(p), size);
             if (t < best.time_s) {
                 best = {t, static_cast<Algorithm>(a), static_cast<Protocol>(p)};
             }

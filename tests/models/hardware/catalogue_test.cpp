@@ -123,9 +123,9 @@ TEST(Catalogue, NumbersAreInTheRightOrderOfMagnitude) {
         EXPECT_TRUE(gpu.peak_fp8 == 0 || gpu.peak_fp8 > 1.9 * gpu.peak_bf16) << gpu.name;
         EXPECT_LE(gpu.nvlink_achieved_bytes_per_s, gpu.nvlink_nominal_bytes_per_s) << gpu.name;
         EXPECT_LE(gpu.nvlink_nccl_bytes_per_s, gpu.nvlink_nominal_bytes_per_s) << gpu.name;
-        EXPECT_GT(gpu.memory_mib, 30000) << gpu.name;
-        EXPECT_GT(gpu.hbm_bytes_per_s, 1e12) << gpu.name;
-        EXPECT_GT(gpu.l2_bytes, 1e7) << gpu.name;
+        EXPECT_GT(gpu.memory_mib, 10000) << gpu.name;
+        EXPECT_GT(gpu.hbm_bytes_per_s, 5e11) << gpu.name;
+        EXPECT_GT(gpu.l2_bytes, 5e6) << gpu.name;
         EXPECT_TRUE(gpu.gemm.sustained > 0.5 && gpu.gemm.sustained <= 1) << gpu.name;
         EXPECT_TRUE(gpu.gemm.cap > 0.5 && gpu.gemm.cap < 1) << gpu.name;
         EXPECT_TRUE(gpu.attention.contains("fa2")) << gpu.name;
@@ -137,7 +137,7 @@ TEST(Catalogue, NumbersAreInTheRightOrderOfMagnitude) {
     for (const NodeSpec& node : Catalogue::builtin().nodes()) {
         EXPECT_NE(Catalogue::builtin().find_gpu(node.gpu), nullptr) << node.name;
         EXPECT_EQ(node.gpus % node.nics, 0u) << node.name;
-        EXPECT_TRUE(node.cpu == "intel" || node.cpu == "amd") << node.name;
+        EXPECT_TRUE(node.cpu == "intel" || node.cpu == "amd" || node.cpu == "arm") << node.name;
     }
 }
 

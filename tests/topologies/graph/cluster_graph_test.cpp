@@ -234,8 +234,8 @@ TEST(ClusterGraph, LinkFiguresAreChecked) {
     EXPECT_EQ(adding(gpu, elsewhere, {.bytes_per_s = 1e9}),
               "node 3 gpu 0 cannot be linked to node 2 nvswitch: they are in different nodes");
     EXPECT_EQ(adding(gpu, leaf, {.bytes_per_s = 1e9}),
-              "node 3 gpu 0 cannot be linked to leaf 7: a link joins a GPU and an NVSwitch, a GPU and a PCIe switch "
-              "or host, a NIC and a leaf or spine, or two different switches");
+              "node 3 gpu 0 cannot be linked to leaf 7: a link joins a GPU and an NVSwitch, two GPUs, a GPU or "
+              "NIC and a PCIe switch or host, two of these, a NIC and a leaf or spine, or two different switches");
     EXPECT_EQ(refusal([&] { builder.attach(gpu, nvswitch); }),
               "node 3 gpu 0 cannot be attached to node 3 nvswitch: an attachment joins PCIe switches, NICs and the "
               "host of one node");
@@ -269,7 +269,7 @@ TEST(ClusterGraph, CountsMustAgree) {
                   add_server(builder, 0, 3, 2, true);
                   std::move(builder).freeze();
               }),
-              "3 GPUs and 2 NICs a node: GPUs must be a multiple of NICs");
+              "3 GPUs and 2 NICs a node: GPUs must be a multiple of NICs, or the NICs of each GPU be given");
 }
 
 TEST(ClusterGraph, MissingAndDoubleLinksAreNamed) {

@@ -1,0 +1,45 @@
+#include "models/collectives/compression.hpp"
+
+#include <cassert>
+
+namespace fabricast {
+
+namespace {
+
+constexpr std::int64_t kFp8Block = 1024, kSignBlock = 4096, kScale = 4, kFp32 = 4;
+
+std::int64_t blocks(std::int64_t elements, std::int64_t block) { return (elements + block - 1) / block; }
+
+}  // namespace
+
+std::string_view compression_name(Compression method) {
+    constexpr std::string_view kNames[] = {"none", "fp16", "fp8", "1-bit-adam"};
+    return kNames[static_cast<int>(method)];
+}
+
+CompressedGradient compress(Compression method, TensorClass tensor, std::int64_t elements, bool warming_up) {
+    assert(elements >= 0 && "a tensor has no negative size");
+    CompressedGradient out;
+    out.wire = kFp32 * elements;
+    if (method == Compression::none || tensor != TensorClass::matrix ||
+        (method == Compression::one_bit_adam && warming_up))
+        return out;
+    std::int64_t error = 0;
+    switch (method) {
+        case Compression::fp16: out.wire = 2 * elements; break;
+        case Compression::fp8: out.wire = elements + kScale * blocks(elements, kFp8Block); break;
+        default:
+            out.wire = blocks(elements, 8) + kScale * blocks(elements, kSignBlock);
+            error = 2 * kFp32 * elements;
+            break;
+    }
+    out.all_reduce = method == Compression::fp16;
+    out.memory = 2 * (kFp32 * elements + out.wire) + error;
+    return out;
+}
+
+double encode_s(const CompressedGradient& gradient, double hbm_bytes_per_s) {
+    return static_cast<double>(gradient.memory) / hbm_bytes_per_s;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,305 @@
+// fabricast nccl: the table nccl-tests would print on this cluster, with what the library would choose and what holds
+// each size back. Times come from the engine, one collective alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options/value_semantic.hpp>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "sim/cli/command_line.hpp"
+#include "sim/cli/nccl_table.hpp"
+#include "sim/cli/starter.hpp"
+#include "sim/report/page.hpp"
+#include "sim/scenario/nearest.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/step/forecast.hpp"
+
+namespace fabricast::cli {
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+struct NcclOptions {
+    std::string cluster, type = "float";
+    Bytes begin = 8, end = Bytes{8} << 30, step = 0;
+    double factor = 2;
+    NcclRequest request;
+    std::uint32_t nodes = 0, ranks = 0, ranks_per_node = 0;
+    std::vector<Algorithm> algorithms;
+    std::vector<Protocol> protocols;
+    std::vector<std::string> overrides;
+    bool collnet = false, no_pxn = false, json = false, csv = false, quiet = false, no_color = false;
+};
+
+Options description() {
+    Options options;
+    options.usage = "fabricast nccl --cluster SCENARIO.yaml|NODE [option]...";
+    const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+    options.named.add_options()("cluster", text("FILE"), "scenario file, or the name of a node preset")(
+        "nodes", po::value<std::uint32_t>()->value_name("N"), "so many nodes instead of the scenario's")(
+        "op", text("NAME"),
+        "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
+        "send_recv, gather, scatter, barrier")("minbytes,b", text("SIZE"), "first size, 8 by default; 8, 4K, 1M, 8G")(
+        "maxbytes,e", text("SIZE"), "last size, 8G")("stepfactor,f", po::value<double>()->value_name("X"),
+                                                     "each size is X times the last, 2 by default")(
+        "stepbytes,i", text("SIZE"), "or SIZE more than the last")("datatype,d", text("TYPE"), "float by default")(
+        "ranks", po::value<std::uint32_t>()->value_name("N"), "the first N GPUs instead of all")(
+        "ranks-per-node", po::value<std::uint32_t>()->value_name("K"), "K GPUs of each node")(
+        "algo", text("NAME"), "only this algorithm, as NCCL_ALGO")(
+        "proto", text("NAME"), "only this protocol, as NCCL_PROTO")("imbalance", po::value<double>()->value_name("X"),
+                                                                    "all_to_all: rank 0 receives X times the mean")(
+        "hierarchical", "composed: in the node, between nodes, in the node")(
+        "collnet", "switches reduce (SHARP) and the library uses it")("no-pxn", "as NCCL_PXN_DISABLE=1")(
+        "set", po::value<std::vector<std::string>>()->value_name("key=value"),
+        "override one key of the scenario; repeatable")("json", "as JSON")("csv", "as CSV")(
+        "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
+    options.examples =
+        "examples\n"
+        "  fabricast nccl --cluster my.yaml\n"
+        "  fabricast nccl --cluster hgx-h100 --nodes 4 --op all_to_all -b 1M -e 1G\n"
+        "  fabricast nccl --cluster my.yaml --ranks-per-node 1 --algo Ring --csv\n";
+    return options;
+}
+
+template <typename Value, typename Name>
+Value one_of(const std::string& option, const std::string& text, int count, Name name) {
+    std::vector<std::string> names;
+    const auto lower = [](std::string s) {
+        std::transform(s.begin(), s.end(), s.begin(),
+                       [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+        return s;
+    };
+    for (int i = 0; i < count; ++i) {
+        names.emplace_back(name(static_cast<Value>(i)));
+        if (lower(names.back()) == lower(text))
+            return static_cast<Value>(i);
+    }
+    throw ScenarioError(fmt::format("fabricast nccl: --{} `{}` is not known{}; known are {}", option, text,
+                                    did_you_mean(text, names), listed(names)));
+}
+
+NcclOptions read(const po::variables_map& values) {
+    NcclOptions o;
+    const auto text = [&](const char* name) {
+        return values.count(name) ? values[name].as<std::string>() : std::string();
+    };
+    const auto number = [&](const char* name) {
+        if (!values.count(name))
+            return 0u;
+        const auto value = values[name].as<std::uint32_t>();
+        if (value == 0)
+            throw ScenarioError(fmt::format("fabricast nccl: --{} 0: at least 1", name));
+        return value;
+    };
+    const auto size = [&](const char* name, Bytes otherwise) {
+        if (!values.count(name))
+            return otherwise;
+        const auto bytes = parse_size(text(name));
+        if (!bytes || *bytes == 0) {
+            throw ScenarioError(
+                fmt::format("fabricast nccl: --{} `{}` is not a size; sizes read 8, 4K, 1M, 8G (powers of 1024)", name,
+                            text(name)));
+        }
+        return *bytes;
+    };
+    o.cluster = text("cluster");
+    if (o.cluster.empty())
+        throw ScenarioError(
+            "fabricast nccl: no cluster given; --cluster takes a scenario file or the name of a node "
+            "(`fabricast presets` lists them)");
+    o.begin = size("minbytes", o.begin);
+    o.end = size("maxbytes", std::max(o.end, o.begin));
+    o.step = size("stepbytes", 0);
+    if (values.count("stepfactor"))
+        o.factor = values["stepfactor"].as<double>();
+    if (!(o.factor > 1) || o.factor > 1e6)
+        throw ScenarioError(
+            fmt::format("fabricast nccl: --stepfactor {}: must be above 1, at most a million", o.factor));
+    if (o.begin > o.end)
+        throw ScenarioError(fmt::format("fabricast nccl: --minbytes {} is above --maxbytes {}", o.begin, o.end));
+    if (o.step > 0 && (o.end - o.begin) / o.step > 10000)
+        throw ScenarioError("fabricast nccl: --stepbytes leads to more than 10000 sizes");
+    if (values.count("datatype"))
+        o.type = text("datatype");
+    if (element_bytes(o.type) == 0)
+        throw ScenarioError(
+            fmt::format("fabricast nccl: --datatype `{}` is not known; known are {}", o.type, known_types()));
+    if (values.count("op"))
+        o.request.kind = parse_collective(text("op"));
+    if (values.count("algo"))
+        o.algorithms = {one_of<Algorithm>("algo", text("algo"), static_cast<int>(Algorithm::p2p), algorithm_name)};
+    if (values.count("proto"))
+        o.protocols = {one_of<Protocol>("proto", text("proto"), static_cast<int>(Protocol::count), protocol_name)};
+    if (values.count("imbalance")) {
+        o.request.imbalance = values["imbalance"].as<double>();
+        if (o.request.kind != Collective::all_to_all)
+            throw ScenarioError("fabricast nccl: --imbalance belongs to --op all_to_all");
+    }
+    o.request.hierarchical = values.count("hierarchical") > 0;
+    o.nodes = number("nodes");
+    o.ranks = number("ranks");
+    o.ranks_per_node = number("ranks-per-node");
+    if (values.count("set"))
+        o.overrides = values["set"].as<std::vector<std::string>>();
+    o.collnet = values.count("collnet") > 0;
+    o.no_pxn = values.count("no-pxn") > 0;
+    o.json = values.count("json") > 0;
+    o.csv = values.count("csv") > 0;
+    o.quiet = values.count("quiet") > 0;
+    o.no_color = values.count("no-color") > 0;
+    if (o.json && o.csv)
+        throw ScenarioError("fabricast nccl: --json and --csv exclude each other");
+    return o;
+}
+
+Scenario scenario_of(const NcclOptions& o) {
+    const bool preset = Catalogue::builtin().find_node(o.cluster) != nullptr;
+    Scenario s = preset ? parse_scenario(starter_scenario(o.cluster), o.cluster, o.overrides)
+                        : load_scenario(o.cluster, o.overrides);
+    if (o.nodes > 0)
+        s.nodes = o.nodes;
+    if (o.nodes > 1 && s.node.nics == 0)
+        throw ScenarioError(fmt::format("fabricast nccl: --nodes {}: the nodes of {} have no NIC", o.nodes, o.cluster));
+    if (!o.algorithms.empty())
+        s.comm.algorithms = o.algorithms;
+    if (!o.protocols.empty())
+        s.comm.protocols = o.protocols;
+    s.comm.collnet = s.comm.collnet || o.collnet;
+    s.comm.pxn = s.comm.pxn && !o.no_pxn;
+    return s;
+}
+
+std::vector<std::uint32_t> members_of(const NcclOptions& o, const Cluster& cluster) {
+    const std::uint32_t local = o.ranks_per_node > 0 ? o.ranks_per_node : cluster.gpus_per_node();
+    if (local > cluster.gpus_per_node()) {
+        throw ScenarioError(
+            fmt::format("fabricast nccl: --ranks-per-node {}: a node has {} GPUs", local, cluster.gpus_per_node()));
+    }
+    const std::uint32_t most = local * cluster.node_count();
+    const std::uint32_t ranks = o.ranks > 0 ? o.ranks : most;
+    if (ranks > most) {
+        throw ScenarioError(fmt::format("fabricast nccl: --ranks {}: {} nodes with {} ranks each have {}", ranks,
+                                        cluster.node_count(), local, most));
+    }
+    std::vector<std::uint32_t> members;
+    for (std::uint32_t r = 0; r < ranks; ++r)
+        members.push_back(r / local * cluster.gpus_per_node() + r % local);
+    return members;
+}
+
+std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, const CommModel& comm) {
+    std::vector<NcclRow> rows;
+    const auto ranks = static_cast<std::uint32_t>(o.request.members.size());
+    int skipped = 0;
+    for (Bytes asked = o.begin; asked <= o.end;) {
+        const TestedSize size = tested_size(o.request.kind, asked, element_bytes(o.type), ranks);
+        const bool barrier = o.request.kind == Collective::barrier;
+        if (size.bytes > 0 || barrier)
+            rows.push_back(measure(cluster, comm, o.request, size));
+        else
+            ++skipped;
+        if (barrier)
+            break;
+        const Bytes next = o.step > 0 ? asked + o.step : static_cast<Bytes>(static_cast<double>(asked) * o.factor);
+        asked = std::max(next, asked + 1);
+    }
+    if (skipped > 0 && !o.quiet)
+        std::fprintf(stderr, "%d sizes are too small for 16 bytes a rank and were left out\n", skipped);
+    return rows;
+}
+
+std::string title(const NcclOptions& o, const Scenario& s) {
+    return fmt::format("{} of {} ranks, {} on {} x {}, {}", collective_name(o.request.kind), o.request.members.size(),
+                       s.comm.library, s.nodes, s.node.name, s.gpu.name);
+}
+
+std::string table_text(const NcclOptions& o, const Scenario& s, const std::vector<NcclRow>& rows,
+                       const Terminal& terminal) {
+    report::Page page(terminal.color, terminal.unicode, 140);
+    page.add(title(o, s), report::Paint::bold).end();
+    report::Table table("rrllrrrlllrl");
+    table.row({"size B", "count", "type", "redop", "time us", "algbw GB/s", "busbw GB/s", "", "algorithm", "protocol",
+               "channels", "limited by"});
+    for (const NcclRow& row : rows) {
+        table.row({fmt::format("{}", row.size.bytes), fmt::format("{}", row.size.count), o.type,
+                   std::string(reduction_text(o.request.kind)), fmt::format("{:.2f}", row.time_s * 1e6),
+                   fmt::format("{:.2f}", row.alg_bytes_per_s / 1e9), fmt::format("{:.2f}", row.bus_bytes_per_s / 1e9),
+                   "", row.algorithm, row.protocol, fmt::format("{}", row.channels), row.limit});
+    }
+    table.print(page);
+    return page.text();
+}
+
+std::string table_csv(const NcclOptions& o, const std::vector<NcclRow>& rows) {
+    std::string text =
+        "size_bytes,count,type,redop,time_us,algbw_gb_per_s,busbw_gb_per_s,algorithm,protocol,channels,latency_us,"
+        "limit\n";
+    for (const NcclRow& row : rows) {
+        text += fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{}\n", row.size.bytes, row.size.count,
+                            o.type, reduction_text(o.request.kind), row.time_s * 1e6, row.alg_bytes_per_s / 1e9,
+                            row.bus_bytes_per_s / 1e9, row.algorithm, row.protocol, row.channels, row.latency_s * 1e6,
+                            row.limit);
+    }
+    return text;
+}
+
+std::string table_json(const NcclOptions& o, const Scenario& s, const std::vector<NcclRow>& rows) {
+    ordered_json out = {{"schema_version", 1},
+                        {"collective", collective_name(o.request.kind)},
+                        {"ranks", o.request.members.size()},
+                        {"nodes", s.nodes},
+                        {"node", s.node.name},
+                        {"gpu", s.gpu.name},
+                        {"library", s.comm.library},
+                        {"notes", s.comm_notes},
+                        {"rows", ordered_json::array()}};
+    for (const NcclRow& row : rows) {
+        out["rows"].push_back({{"size_bytes", row.size.bytes},
+                               {"count", row.size.count},
+                               {"type", o.type},
+                               {"redop", reduction_text(o.request.kind)},
+                               {"time_s", row.time_s},
+                               {"algbw_bytes_per_s", row.alg_bytes_per_s},
+                               {"busbw_bytes_per_s", row.bus_bytes_per_s},
+                               {"algorithm", row.algorithm},
+                               {"protocol", row.protocol},
+                               {"channels", row.channels},
+                               {"latency_s", row.latency_s},
+                               {"limit", row.limit}});
+    }
+    return out.dump(2) + "\n";
+}
+
+}  // namespace
+
+int nccl(const Arguments& arguments) {
+    bool help = false;
+    const po::variables_map values = parse(description(), arguments, help);
+    if (help)
+        return kDone;
+    NcclOptions options = read(values);
+    const Scenario scenario = scenario_of(options);
+    if (!options.quiet) {
+        for (const std::string& note : scenario.comm_notes)
+            std::fprintf(stderr, "%s\n", note.c_str());
+    }
+    const Cluster cluster = build_cluster(scenario);
+    CommFacts facts = comm_facts(scenario);
+    facts.sharp = facts.sharp || options.collnet;
+    options.request.members = members_of(options, cluster);
+    std::vector<NcclRow> rows;
+    try {
+        const CommModel comm(cluster, facts, scenario.comm);
+        rows = all_rows(options, cluster, comm);
+    } catch (const std::invalid_argument& error) {
+        throw ScenarioError(fmt::format("fabricast nccl: {}", error.what()));
+    }
+    print_result(options.json  ? table_json(options, scenario, rows)
+                 : options.csv ? table_csv(options, rows)
+                               : table_text(options, scenario, rows, stdout_terminal(options.no_color)));
+    return kDone;
+}
+
+}  // namespace fabricast::cli

@@ -1,0 +1,29 @@
+// What the verbs of fabricast-validate share: exit codes and errors. Results go to stdout, errors to stderr.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fabricast::validate_cli {
+
+enum ExitCode : int { kDone = 0, kBadInput = 2, kOurBug = 70 };
+
+using Arguments = std::vector<std::string>;
+
+/// Wrong use of the command line; one clear sentence.
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// First argument -> verb.
+int dispatch(const Arguments& arguments);
+
+/// fabricast-validate score KIND ...; arguments after the verb.
+int score(const Arguments& arguments);
+
+/// To stdout, whole; throws UsageError when that fails (full disk).
+void print_result(std::string_view text);
+
+}  // namespace fabricast::validate_cli
