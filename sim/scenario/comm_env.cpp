@@ -14,7 +14,7 @@
 namespace fabricast {
 namespace {
 
-enum class Kind { algo, proto, channels, nvls, ib_timeout, ib_retry, integer, gdr_level, level, text };
+enum class Kind { algo, proto, channels, nvls, collnet, pxn, ib_timeout, ib_retry, integer, gdr_level, level, text };
 enum class Effect {
     acts,        ///< read by its own function
     unmodelled,  ///< would act on a real job; this version does not model it
@@ -64,9 +64,9 @@ constexpr Variable kVariables[] = {
     {"NCCL_P2P_NET_CHUNKSIZE", Kind::integer, Effect::unmodelled, 1, kAny, 131072},
     {"NCCL_NCHANNELS_PER_NET_PEER", Kind::integer, Effect::unmodelled, 1, 64, -1},
     {"NCCL_NVLS_NCHANNELS", Kind::integer, Effect::unmodelled, 1, 64, -1},
-    {"NCCL_COLLNET_ENABLE", Kind::integer, Effect::unmodelled, 0, 1, 0, "needs the SHARP plug-in"},
+    {"NCCL_COLLNET_ENABLE", Kind::collnet, Effect::acts, 0, 1, 0, "needs the SHARP plug-in"},
     {"NCCL_CROSS_NIC", Kind::integer, Effect::unmodelled, 0, 2, 2},
-    {"NCCL_PXN_DISABLE", Kind::integer, Effect::unmodelled, 0, 1, 0},
+    {"NCCL_PXN_DISABLE", Kind::pxn, Effect::acts, 0, 1, 0},
     {"NCCL_P2P_PXN_LEVEL", Kind::integer, Effect::unmodelled, 0, 2, 2},
     {"NCCL_PAT_ENABLE", Kind::integer, Effect::unmodelled, 0, 2, 2},
     {"NCCL_NET_OVERHEAD", Kind::integer, Effect::unmodelled, 0, kAny, -1},
@@ -179,6 +179,8 @@ private:
             }
             case Kind::channels: return channels(e);
             case Kind::nvls: return nvls(e);
+            case Kind::collnet: return collnet(e);
+            case Kind::pxn: return pxn(e);
             case Kind::ib_timeout: return ib_timeout(e);
             case Kind::ib_retry: return ib_retry(e);
             case Kind::integer: return integer(e, *v);
@@ -325,6 +327,28 @@ private:
             note(e, "no effect: this is the default");
         else if (!context_.nvls)
             note(e, "no effect: this node has no NVLink SHARP");
+    }
+
+    void collnet(const EnvEntry& e) {
+        if (const auto on = zero_or_one(e)) {
+            settings_.collnet = *on;
+            note(e, *on ? "acts where the switches reduce (NVLink SHARP over InfiniBand); needs the SHARP plug-in"
+                        : "no effect: this is the default");
+        }
+    }
+    void pxn(const EnvEntry& e) {
+        if (const auto off = zero_or_one(e)) {
+            settings_.pxn = !*off;
+            if (!*off)
+                note(e, "no effect: this is the default");
+        }
+    }
+    std::optional<bool> zero_or_one(const EnvEntry& e) {
+        const auto value = whole(e.value);
+        if (value && (*value == 0 || *value == 1))
+            return *value == 1;
+        error(e, "is not 0 or 1");
+        return std::nullopt;
     }
 
     void ib_timeout(const EnvEntry& e) {

@@ -244,6 +244,7 @@ CommFacts comm_facts(const Scenario& s) {
                                   : s.gpu.generation == GpuGeneration::ampere ? 24e9
                                                                               : 48e9;
     facts.nic_line_bytes_per_s = s.node.nic_bits_per_s / 8;
+    facts.sharp = s.comm.collnet;  // asked for: the switches are taken to reduce
     return facts;
 }
 
