@@ -48,6 +48,8 @@ double bytes_per_gpu(const Architecture& model, const TrainingPlan& plan, const 
     return held * (6 + 12 / static_cast<double>(layout.dp)) + activations + static_cast<double>(kSetAside);
 }
 
+bool power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
+
 std::optional<TrainingPlan> plan_on(const Architecture& model, const NodeSpec& node, std::int64_t nodes,
                                     std::int64_t max_pipeline) {
     const GpuSpec* gpu = Catalogue::builtin().find_gpu(node.gpu);
@@ -59,7 +61,9 @@ std::optional<TrainingPlan> plan_on(const Architecture& model, const NodeSpec& n
     for (std::int64_t tp = 1; tp <= node.gpus; tp *= 2) {
         for (std::int64_t pp = 1; pp <= std::min(max_pipeline, model.layers); ++pp) {
             const std::int64_t dp = gpus / (tp * pp);
-            if (model.layers % pp != 0 || gpus % (tp * pp) != 0 || dp < 2 || (dp & (dp - 1)) != 0)
+            // Powers of two where the node is one (a rack of 72 GPUs is not).
+            const bool odd = power_of_two(node.gpus) && !power_of_two(dp);
+            if (model.layers % pp != 0 || gpus % (tp * pp) != 0 || dp < 2 || odd)
                 continue;
             TrainingPlan plan;
             plan.layout.tp = tp;
