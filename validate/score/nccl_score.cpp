@@ -50,7 +50,7 @@ CurveScore score_curve(const RunCase& run, const NetworkConstants& constants, do
         all.push_back(&point);
     }
     out.errors = summarise(all);
-    out.verdict = judge_health(run, compared);
+    out.verdict = judge_health(run, compared, constants.efficiency);
     if (!class_known && out.verdict.health == Health::sick && out.verdict.cause != Cause::sockets_fallback && out.verdict.cause != Cause::no_gpudirect) {
         out.verdict.health = Health::unclear;
         out.verdict.cause = Cause::none;

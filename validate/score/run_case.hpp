@@ -21,7 +21,7 @@ struct RunCase {
     Platform platform;
     Collective kind{};
     Label label = Label::none;
-    CommSettings settings;  ///< protocols and algorithms of the platform and the library
+    CommSettings settings = {};  ///< protocols and algorithms of the platform and the library
     int gpus_per_thread = 1;  ///< GPUs that one CPU thread of the test launches on
 
     /// Class whose constants the run shows: the one it is told to use, else the expected one. Empty on one node.

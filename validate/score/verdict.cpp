@@ -18,16 +18,22 @@ constexpr std::size_t kLast = 3;
 struct Shares {
     double large = 0;          ///< measured / expected busbw; 0: no size large enough
     double small_time = 0;     ///< measured / expected time of small sizes; 0: none
+    double expected = 0;       ///< busbw at the largest size
     const Compared* at = nullptr;
 };
 
-Shares shares_of(const std::vector<Compared>& points) {
+/// ceiling: highest bus bandwidth to ask for, GB/s; 0 = none.
+Shares shares_of(const std::vector<Compared>& points, double ceiling) {
     std::vector<double> large, small;
     Shares out;
     for (auto point = points.rbegin(); point != points.rend(); ++point) {
         if (point->bytes >= kLarge && large.size() < kLast) {
-            large.push_back(point->measured_busbw / point->expected_busbw);
-            out.at = out.at == nullptr ? &*point : out.at;
+            const double expected = ceiling > 0 ? std::min(ceiling, point->expected_busbw) : point->expected_busbw;
+            large.push_back(point->measured_busbw / expected);
+            if (out.at == nullptr) {
+                out.at = &*point;
+                out.expected = expected;
+            }
         } else if (point->bytes < kSmall) {
             small.push_back(point->measured_us / point->expected_us);
         }
@@ -88,12 +94,13 @@ std::string_view name_of(Cause cause) {
     return kNames[static_cast<std::size_t>(cause)];
 }
 
-Verdict judge_health(const RunCase& run, const std::vector<Compared>& points) {
+Verdict judge_health(const RunCase& run, const std::vector<Compared>& points, double efficiency) {
     Verdict out;
-    const Shares shares = shares_of(points);
     const Platform& platform = run.platform;
-    out.share = shares.large;
     const double line = platform.nodes > 1 ? platform.node.nics * platform.node.nic_bits_per_s / 8e9 : 0;
+    const bool doubles = platform.nodes == 2 && run.kind == Collective::all_reduce;
+    const Shares shares = shares_of(points, doubles ? line * efficiency : 0);
+    out.share = shares.large;
     if (line > 0 && shares.at != nullptr) {
         out.line_share = shares.at->measured_busbw / line;
     }
@@ -110,7 +117,7 @@ Verdict judge_health(const RunCase& run, const std::vector<Compared>& points) {
     }
     const std::string shown = shares.at == nullptr
                                   ? fmt::format("only sizes under 1 MiB: {:.2g} times the expected time", shares.small_time)
-                                  : fmt::format("{:.0f} % of the {:.4g} GB/s expected at the largest sizes", 100 * shares.large, shares.at->expected_busbw);
+                                  : fmt::format("{:.0f} % of the {:.4g} GB/s expected at the largest sizes", 100 * shares.large, shares.expected);
     const std::string wire = line > 0 && shares.at != nullptr
                                  ? fmt::format(" ({:.0f} % of the {:.4g} GB/s line rate of {} x {:.0f} Gb/s)", 100 * out.line_share, line,
                                                platform.node.nics, platform.node.nic_bits_per_s * 1e-9)

@@ -1,7 +1,9 @@
 // Healthy or sick: a measured curve against what its machine carries when it is set up right.
 //
 //   share   measured / expected bus bandwidth at the largest sizes (median of the last three from 1 MiB on)
-// expected: prediction with the constants of the network class the machine should run on.
+// expected: prediction with the constants of the network class the machine should run on. An all-reduce over 2 nodes on
+//   trees passes each adapter once only and may double the line rate; a ring at the line rate is healthy too, so there
+//   the expectation is at most line rate x efficiency.
 //   healthy  share 0.70 or more and nothing else says otherwise
 //   sick     below that, or NCCL itself says so; `kind` is the likeliest cause, `also` what else shows
 //   unclear  the share is low but the line rate was not told, or only latency was measured
@@ -49,6 +51,7 @@ struct Compared {
 };
 
 /// points: in order of size, not empty.
-Verdict judge_health(const RunCase& run, const std::vector<Compared>& points);
+/// efficiency: of the adapters, for the ring's ceiling.
+Verdict judge_health(const RunCase& run, const std::vector<Compared>& points, double efficiency);
 
 }  // namespace fabricast

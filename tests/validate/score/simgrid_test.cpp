@@ -63,8 +63,10 @@ void run_simgrid(std::vector<Fabric>& fabrics) {
     engine.set_config("network/model:CM02");
     engine.set_config("network/TCP-gamma:0");
     engine.set_config("network/crosstraffic:no");
-    engine.set_config("precision/timing:1e-12");
-    engine.set_config("precision/work-amount:1e-9");
+    engine.set_config("network/bandwidth-factor:1");
+    engine.set_config("network/latency-factor:1");
+    engine.set_config("network/weight-S:0");
+    engine.set_config("maxmin/precision:1e-9");
     auto* zone = sg::create_full_zone("all");
     std::vector<std::vector<std::pair<sg::Host*, sg::Host*>>> ends(fabrics.size());
     for (std::size_t i = 0; i < fabrics.size(); ++i) {
