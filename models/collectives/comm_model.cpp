@@ -338,8 +338,14 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     const double used = used_channels(a, p, size, group.ranks, group.search, executed);
     plan.channels = static_cast<int>(used);
     plan.tuner_s = best;
-    const LatencyInput run{
-        .tuner = in, .kind = kind, .algorithm = a, .protocol = p, .size = size, .channels = used, .entry = entry, .network = facts_.network};
+    const LatencyInput run{.tuner = in,
+                           .kind = kind,
+                           .algorithm = a,
+                           .protocol = p,
+                           .size = size,
+                           .channels = used,
+                           .entry = entry,
+                           .network = facts_.network};
     plan.fill = picoseconds_from_s(fill_s(run));
     plan.latency = picoseconds_from_s(hop_latency_s(run)) + plan.fill;
     plan.uses_network = group.nodes > 1;

@@ -47,12 +47,12 @@ struct GpuSpec {
     std::int64_t memory_mib;                           ///< as the driver reports it
     double hbm_bytes_per_s;
     double l2_bytes;
-    double nvlink_nominal_bytes_per_s;   ///< per direction, sum of links; 0 = none
-    double nvlink_achieved_bytes_per_s;  ///< what collectives reach on the wire
-    double nvlink_nccl_bytes_per_s;      ///< what NCCL's topology search assumes
-    double pcie_bytes_per_s;             ///< achieved
+    double nvlink_nominal_bytes_per_s;       ///< per direction, sum of links; 0 = none
+    double nvlink_achieved_bytes_per_s;      ///< what collectives reach on the wire
+    double nvlink_nccl_bytes_per_s;          ///< what NCCL's topology search assumes
+    double pcie_bytes_per_s;                 ///< achieved
     double network_channel_bytes_per_s = 0;  ///< one channel of a ring over nodes, achieved; 0 = not known to bind
-    bool nvls;                           ///< NVLink SHARP on an NVSwitch node
+    bool nvls;                               ///< NVLink SHARP on an NVSwitch node
     double power_w;
     GemmConstants gemm;
     std::map<std::string, AttentionConstants, std::less<>> attention;  ///< "fa2", "fa3", "cudnn", "fa1"
@@ -67,7 +67,7 @@ struct NodeSpec {
     double nic_bits_per_s;  ///< line rate of one NIC
     double nic_efficiency;  ///< achieved / line rate
     double nvlink_latency_s, pcie_latency_s, nic_latency_s;
-    std::string cpu;  ///< "intel", "amd" or "arm": NCCL's tables depend on it
+    std::string cpu;             ///< "intel", "amd" or "arm": NCCL's tables depend on it
     std::string network = "ib";  ///< transport of its adapters, key into the networks
     std::map<std::string, std::string, std::less<>> sources;
 };
@@ -81,11 +81,11 @@ struct FabricSpec {
 
 /// What NCCL reaches over one kind of transport, fitted on logs (networks.yaml).
 struct NetworkSpec {
-    std::string name;   ///< "ib", "roce", "efa" ...
-    double efficiency;  ///< achieved / line rate of large messages
+    std::string name;                               ///< "ib", "roce", "efa" ...
+    double efficiency;                              ///< achieved / line rate of large messages
     double ll_hop_us, ll128_hop_us, simple_hop_us;  ///< on top of NCCL's network hop
-    double slot_us;  ///< each of the first 8 chunks of a channel of a tree (Simple)
-    bool ll128;      ///< GPU and adapter are close enough for NCCL's LL128 (PXB or better)
+    double slot_us;                                 ///< each of the first 8 chunks of a channel of a tree (Simple)
+    bool ll128;  ///< GPU and adapter are close enough for NCCL's LL128 (PXB or better)
     std::map<std::string, std::string, std::less<>> sources;
 };
 

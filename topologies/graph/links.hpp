@@ -16,11 +16,11 @@ enum class LinkKind : std::uint8_t { nvlink, pcie, nic, fabric, host, storage };
 
 /// Structure of arrays, one entry a link, indexed by LinkId.
 struct Links {
-    std::vector<Rate> capacity;          ///< achieved, not nominal; > 0
-    std::vector<Picoseconds> latency;    ///< propagation + switching, >= 0
+    std::vector<Rate> capacity;        ///< achieved, not nominal; > 0
+    std::vector<Picoseconds> latency;  ///< propagation + switching, >= 0
     std::vector<LinkKind> kind;
-    std::vector<std::uint32_t> parallel; ///< physical cables folded into this entry, >= 1
-    std::vector<std::string> name;       ///< "node 3 gpu 5 nvlink up"
+    std::vector<std::uint32_t> parallel;  ///< physical cables folded into this entry, >= 1
+    std::vector<std::string> name;        ///< "node 3 gpu 5 nvlink up"
 
     std::size_t size() const { return capacity.size(); }
 };

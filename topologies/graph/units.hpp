@@ -33,9 +33,7 @@ constexpr std::size_t index(Id id) {
 constexpr Rate rate_from_bytes_per_s(double bytes_per_s) {
     return static_cast<Rate>(bytes_per_s * static_cast<double>(kRateUnitsPerByte));
 }
-constexpr double bytes_per_s(Rate rate) {
-    return static_cast<double>(rate) / static_cast<double>(kRateUnitsPerByte);
-}
+constexpr double bytes_per_s(Rate rate) { return static_cast<double>(rate) / static_cast<double>(kRateUnitsPerByte); }
 /// seconds -> picoseconds, rounded to nearest. The only place where floating seconds become time.
 constexpr Picoseconds picoseconds_from_s(double seconds) {
     const double ps = seconds * static_cast<double>(kPicosecondsPerSecond);

@@ -43,7 +43,8 @@ int dispatch(const Arguments& arguments) {
     if (first == "score") {
         return score(Arguments(arguments.begin() + 1, arguments.end()));
     }
-    throw UsageError(fmt::format("fabricast-validate: unknown {} `{}`; known are score, and --help", first.starts_with('-') ? "option" : "verb", first));
+    throw UsageError(fmt::format("fabricast-validate: unknown {} `{}`; known are score, and --help",
+                                 first.starts_with('-') ? "option" : "verb", first));
 }
 
 void print_result(std::string_view text) {

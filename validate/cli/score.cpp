@@ -1,5 +1,5 @@
-#include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <boost/program_options.hpp>
 
 #include <sstream>
 
@@ -24,7 +24,8 @@ void score_logs(const std::vector<std::string>& files, const PlatformHint& hint,
     const RunCases cases = read_cases(files, hint);
     const NcclScore result = score_nccl(cases, loo);
     // A single log that cannot be scored is an error of the call, not a row of a table.
-    if (result.curves.empty() && !cases.refused.empty() && files.size() == 1 && !files.front().ends_with(".csv") && !cases.refused.front().failed) {
+    if (result.curves.empty() && !cases.refused.empty() && files.size() == 1 && !files.front().ends_with(".csv") &&
+        !cases.refused.front().failed) {
         throw PlatformError(fmt::format("{}: {}", files.front(), cases.refused.front().reason));
     }
     print_result(json ? score_json(result).dump(2) + "\n" : score_text(result, {.points = points}));
@@ -34,8 +35,9 @@ void score_logs(const std::vector<std::string>& files, const PlatformHint& hint,
 
 int score(const Arguments& arguments) {
     po::options_description named("options");
-    named.add_options()("json", "everything, for programs")("loo", "constants from the other logs of the call, never from the scored one")(
-        "summary", "no line per size")("node", po::value<std::string>(), "machine, a preset of the catalogue (`fabricast presets`)")(
+    named.add_options()("json", "everything, for programs")(
+        "loo", "constants from the other logs of the call, never from the scored one")("summary", "no line per size")(
+        "node", po::value<std::string>(), "machine, a preset of the catalogue (`fabricast presets`)")(
         "nodes", po::value<int>(), "how many of them")("help,h", "this text");
     po::options_description hidden;
     hidden.add_options()("words", po::value<std::vector<std::string>>());
@@ -52,26 +54,32 @@ int score(const Arguments& arguments) {
     }
     if (values.count("help") > 0) {
         std::ostringstream text;
-        text << "usage: " << kUsage << "\n\n" << named
-             << "\nLOG is output of nccl-tests in any layout; index.csv lists logs beside it (columns file, hardware, network, nodes,\n"
+        text << "usage: " << kUsage << "\n\n"
+             << named
+             << "\nLOG is output of nccl-tests in any layout; index.csv lists logs beside it (columns file, hardware, "
+                "network, nodes,\n"
                 "gpus, shows); TABLE.csv has columns gpu, op, ngpus, dtype, bytes, latency_us (one node).\n";
         print_result(text.str());
         return kDone;
     }
-    const auto words = values.count("words") > 0 ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>();
+    const auto words =
+        values.count("words") > 0 ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>();
     if (words.empty() || words.front() != "nccl") {
-        throw UsageError(fmt::format("fabricast-validate score: {}; known is nccl; usage: {}",
-                                     words.empty() ? "what to score is missing" : "unknown kind `" + words.front() + "`", kUsage));
+        throw UsageError(
+            fmt::format("fabricast-validate score: {}; known is nccl; usage: {}",
+                        words.empty() ? "what to score is missing" : "unknown kind `" + words.front() + "`", kUsage));
     }
     const std::vector<std::string> files(words.begin() + 1, words.end());
     if (files.empty()) {
         throw UsageError(fmt::format("fabricast-validate score nccl: no file given; usage: {}", kUsage));
     }
     PlatformHint hint;
-    if (values.count("node") > 0) hint.preset = values["node"].as<std::string>();
+    if (values.count("node") > 0)
+        hint.preset = values["node"].as<std::string>();
     if (values.count("nodes") > 0) {
         hint.nodes = values["nodes"].as<int>();
-        if (*hint.nodes < 1) throw UsageError(fmt::format("fabricast-validate score: --nodes {} must be 1 or more", *hint.nodes));
+        if (*hint.nodes < 1)
+            throw UsageError(fmt::format("fabricast-validate score: --nodes {} must be 1 or more", *hint.nodes));
     }
     const bool json = values.count("json") > 0;
     if (files.size() == 1 && is_table(files.front())) {

@@ -18,8 +18,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string preset_of(const std::string& gpu) {
-    constexpr std::pair<std::string_view, std::string_view> kBoards[] = {
-        {"A100-SXM", "hgx-a100-80g"}, {"H100-SXM", "hgx-h100"}, {"H200-SXM", "hgx-h200"}, {"GB200", "gb200-nvl72"}, {"B200", "hgx-b200"}};
+    constexpr std::pair<std::string_view, std::string_view> kBoards[] = {{"A100-SXM", "hgx-a100-80g"},
+                                                                         {"H100-SXM", "hgx-h100"},
+                                                                         {"H200-SXM", "hgx-h200"},
+                                                                         {"GB200", "gb200-nvl72"},
+                                                                         {"B200", "hgx-b200"}};
     for (const auto& [name, preset] : kBoards) {
         if (gpu.starts_with(name)) {
             return std::string(preset);
@@ -39,7 +42,9 @@ TableScore score_table(const std::filesystem::path& path) {
     std::map<Key, std::vector<std::size_t>> rows;
     for (std::size_t row = 0; row < table.size(); ++row) {
         const std::string version = table.has("nccl_version") ? table.text(row, "nccl_version") : "";
-        rows[{table.text(row, "gpu"), table.text(row, "op"), table.integer(row, "ngpus"), table.text(row, "dtype"), version}].push_back(row);
+        rows[{table.text(row, "gpu"), table.text(row, "op"), table.integer(row, "ngpus"), table.text(row, "dtype"),
+              version}]
+            .push_back(row);
     }
     TableScore score;
     std::set<std::string> without_machine, without_model;
@@ -57,7 +62,13 @@ TableScore score_table(const std::filesystem::path& path) {
         settings.nvls_enabled = dtype != "int8";
         const Predictor predictor(platform, {}, settings);
         const double factor = busbw_factor(op == "all_to_all" ? "alltoall" : op, static_cast<int>(gpus)).value_or(1);
-        TableCurve one{.gpu = gpu, .collective = op, .datatype = dtype, .nccl_version = version, .gpus = static_cast<int>(gpus), .errors = {}, .points = {}};
+        TableCurve one{.gpu = gpu,
+                       .collective = op,
+                       .datatype = dtype,
+                       .nccl_version = version,
+                       .gpus = static_cast<int>(gpus),
+                       .errors = {},
+                       .points = {}};
         std::vector<const ScoredPoint*> points;
         for (const std::size_t row : members) {
             const std::int64_t bytes = table.integer(row, "bytes");
@@ -86,7 +97,8 @@ TableScore score_table(const std::filesystem::path& path) {
     }
     score.total = summarise(points);
     for (const std::string& gpu : without_machine) {
-        score.left_out.push_back(fmt::format("{}: no machine of the catalogue (PCIe hosts differ, this one is not described)", gpu));
+        score.left_out.push_back(
+            fmt::format("{}: no machine of the catalogue (PCIe hosts differ, this one is not described)", gpu));
     }
     for (const std::string& op : without_model) {
         score.left_out.push_back(fmt::format("{}: the model has no such collective", op));
@@ -95,40 +107,57 @@ TableScore score_table(const std::filesystem::path& path) {
 }
 
 std::string table_text(const TableScore& score) {
-    std::string text = fmt::format("{:<14} {:<15} {:>4} {:<6} {:<8} {:>11} {:>8} {:>10} {:>10} {:>8}\n", "gpu", "collective", "gpus", "type", "nccl",
-                                   ">= 1 MiB", "p90", "< 64 KiB", "peak", "error");
+    std::string text =
+        fmt::format("{:<14} {:<15} {:>4} {:<6} {:<8} {:>11} {:>8} {:>10} {:>10} {:>8}\n", "gpu", "collective", "gpus",
+                    "type", "nccl", ">= 1 MiB", "p90", "< 64 KiB", "peak", "error");
     const auto out = std::back_inserter(text);
     for (const TableCurve& one : score.curves) {
-        fmt::format_to(out, "{:<14} {:<15} {:>4} {:<6} {:<8} {:>11} {:>8} {:>10} {:>10.1f} {:>+7.1f}%\n", one.gpu, one.collective, one.gpus, one.datatype,
-                       one.nccl_version, percent(one.errors.large_median), percent(one.errors.large_p90), percent(one.errors.small_median),
-                       one.measured_peak, 100 * one.peak_error);
+        fmt::format_to(out, "{:<14} {:<15} {:>4} {:<6} {:<8} {:>11} {:>8} {:>10} {:>10.1f} {:>+7.1f}%\n", one.gpu,
+                       one.collective, one.gpus, one.datatype, one.nccl_version, percent(one.errors.large_median),
+                       percent(one.errors.large_p90), percent(one.errors.small_median), one.measured_peak,
+                       100 * one.peak_error);
     }
     for (const std::string& sentence : score.left_out) {
         fmt::format_to(out, "left out  {}\n", sentence);
     }
-    fmt::format_to(out, "\n{} curves\n  >= 1 MiB: median {}, p90 {} of {} sizes\n  < 64 KiB: median {} of {} sizes\n", score.curves.size(),
-                   percent(score.total.large_median), percent(score.total.large_p90), score.total.large_points, percent(score.total.small_median),
-                   score.total.small_points);
+    fmt::format_to(out, "\n{} curves\n  >= 1 MiB: median {}, p90 {} of {} sizes\n  < 64 KiB: median {} of {} sizes\n",
+                   score.curves.size(), percent(score.total.large_median), percent(score.total.large_p90),
+                   score.total.large_points, percent(score.total.small_median), score.total.small_points);
     return text;
 }
 
 Json table_json(const TableScore& score) {
     const auto summary = [](const ErrorSummary& errors) {
-        return Json{{"large_median", number(errors.large_median)}, {"large_p90", number(errors.large_p90)}, {"large_points", errors.large_points},
-                    {"small_median", number(errors.small_median)}, {"small_points", errors.small_points}};
+        return Json{{"large_median", number(errors.large_median)},
+                    {"large_p90", number(errors.large_p90)},
+                    {"large_points", errors.large_points},
+                    {"small_median", number(errors.small_median)},
+                    {"small_points", errors.small_points}};
     };
     Json curves = Json::array();
     for (const TableCurve& one : score.curves) {
         Json points = Json::array();
         for (const ScoredPoint& point : one.points) {
-            points.push_back({{"bytes", point.at.bytes}, {"measured_us", point.at.measured_us}, {"predicted_us", point.at.expected_us}, {"error", point.error}});
+            points.push_back({{"bytes", point.at.bytes},
+                              {"measured_us", point.at.measured_us},
+                              {"predicted_us", point.at.expected_us},
+                              {"error", point.error}});
         }
-        curves.push_back({{"gpu", one.gpu}, {"collective", one.collective}, {"gpus", one.gpus}, {"datatype", one.datatype},
-                          {"nccl_version", one.nccl_version}, {"errors", summary(one.errors)},
-                          {"peak_busbw", {{"measured", one.measured_peak}, {"predicted", one.predicted_peak}, {"error", one.peak_error}}},
-                          {"points", points}});
+        curves.push_back(
+            {{"gpu", one.gpu},
+             {"collective", one.collective},
+             {"gpus", one.gpus},
+             {"datatype", one.datatype},
+             {"nccl_version", one.nccl_version},
+             {"errors", summary(one.errors)},
+             {"peak_busbw",
+              {{"measured", one.measured_peak}, {"predicted", one.predicted_peak}, {"error", one.peak_error}}},
+             {"points", points}});
     }
-    return {{"schema", "fabricast-table-score/1"}, {"total", {{"errors", summary(score.total)}}}, {"left_out", score.left_out}, {"curves", curves}};
+    return {{"schema", "fabricast-table-score/1"},
+            {"total", {{"errors", summary(score.total)}}},
+            {"left_out", score.left_out},
+            {"curves", curves}};
 }
 
 }  // namespace fabricast

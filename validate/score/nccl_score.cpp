@@ -51,10 +51,12 @@ CurveScore score_curve(const RunCase& run, const NetworkConstants& constants, do
     }
     out.errors = summarise(all);
     out.verdict = judge_health(run, compared, constants.efficiency);
-    if (!class_known && out.verdict.health == Health::sick && out.verdict.cause != Cause::sockets_fallback && out.verdict.cause != Cause::no_gpudirect) {
+    if (!class_known && out.verdict.health == Health::sick && out.verdict.cause != Cause::sockets_fallback &&
+        out.verdict.cause != Cause::no_gpudirect) {
         out.verdict.health = Health::unclear;
         out.verdict.cause = Cause::none;
-        out.verdict.sentence += fmt::format("; no other log of class {} says what is usual there", run.platform.expected);
+        out.verdict.sentence +=
+            fmt::format("; no other log of class {} says what is usual there", run.platform.expected);
     }
     out.counted = run.label == Label::healthy || (run.label == Label::none && out.verdict.health == Health::healthy);
     return out;

@@ -70,10 +70,13 @@ void hop_evidence(const RunCase& run, double efficiency, double channel, Evidenc
             const double chunk = p.algorithm == Algorithm::tree ? kTreeChunk : kNvlsTreeChunk;
             trees.push_back({residual, bytes, bytes / (p.channels * chunk), p});
         } else if (bytes <= (simple ? 256 : 16) * kMiB && p.time_us > 0) {
-            by_protocol[static_cast<std::size_t>(p.protocol)].push_back(residual / hops(p.algorithm, run.kind, run.platform.nodes));
+            by_protocol[static_cast<std::size_t>(p.protocol)].push_back(
+                residual / hops(p.algorithm, run.kind, run.platform.nodes));
         }
     }
-    const auto set = [&](Constant constant, double value) { out.value[static_cast<std::size_t>(constant)] = std::max(0.0, value); };
+    const auto set = [&](Constant constant, double value) {
+        out.value[static_cast<std::size_t>(constant)] = std::max(0.0, value);
+    };
     for (std::size_t p = 0; p < 3; ++p) {
         if (by_protocol[p].size() >= 3) {
             set(static_cast<Constant>(static_cast<std::size_t>(Constant::ll_hop) + p), median(by_protocol[p]));
@@ -89,7 +92,8 @@ void hop_evidence(const RunCase& run, double efficiency, double channel, Evidenc
         const Residual& first = trees.front();
         const double slot = std::max(0.0, (median(full) - first.us) / (kSlots - first.chunks));
         set(Constant::slot, slot);
-        set(Constant::simple_hop, (first.us - slot * first.chunks) / hops(first.prediction.algorithm, run.kind, run.platform.nodes));
+        set(Constant::simple_hop,
+            (first.us - slot * first.chunks) / hops(first.prediction.algorithm, run.kind, run.platform.nodes));
     }
 }
 
@@ -104,7 +108,8 @@ double median(std::vector<double> values) {
 }
 
 std::string_view name_of(Constant constant) {
-    constexpr std::string_view kNames[] = {"efficiency", "ll_hop", "ll128_hop", "simple_hop", "slot", "channel", "launch"};
+    constexpr std::string_view kNames[] = {"efficiency", "ll_hop",  "ll128_hop", "simple_hop",
+                                           "slot",       "channel", "launch"};
     return kNames[static_cast<std::size_t>(constant)];
 }
 
@@ -116,7 +121,8 @@ NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
             std::vector<double> small;
             for (const NcclPoint* point : points_of(run)) {
                 if (point->bytes < 4096) {
-                    small.push_back((measured_us(*point) - predictor.predict(run.kind, point->bytes).time_us) / run.gpus_per_thread);
+                    small.push_back((measured_us(*point) - predictor.predict(run.kind, point->bytes).time_us) /
+                                    run.gpus_per_thread);
                 }
             }
             if (!small.empty()) {
@@ -125,7 +131,8 @@ NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
         }
     }
     for (const RunCase& run : cases) {
-        if (run.platform.nodes == 1 || points_of(run).empty() || (run.carried_by() != "sockets" && (run.label == Label::sick || !run.platform.rate_told))) {
+        if (run.platform.nodes == 1 || points_of(run).empty() ||
+            (run.carried_by() != "sockets" && (run.label == Label::sick || !run.platform.rate_told))) {
             continue;
         }
         used.push_back(&run);
@@ -145,12 +152,14 @@ NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
     }
     std::vector<bool> odd(used.size());
     for (std::size_t i = 0; i < used.size(); ++i) {
-        odd[i] = evidence_[i].network != "sockets" && evidence_[i].value[0] && *evidence_[i].value[0] < 0.7 * best[evidence_[i].network];
+        odd[i] = evidence_[i].network != "sockets" && evidence_[i].value[0] &&
+                 *evidence_[i].value[0] < 0.7 * best[evidence_[i].network];
     }
     std::vector<std::optional<double>> own(used.size());
     for (std::size_t i = 0; i < used.size(); ++i) {
         own[i] = evidence_[i].value[0];
-        if (odd[i]) evidence_[i].value[0].reset();
+        if (odd[i])
+            evidence_[i].value[0].reset();
     }
     // Rings that miss what adapters give elsewhere are limited by their channels.
     std::vector<std::optional<double>> channel(used.size());
@@ -160,8 +169,10 @@ NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
         if (!evidence_[i].value[0] || run.carried_by() == "sockets") {
             continue;
         }
-        const FittedConstant others = fitted(Constant::efficiency, run.carried_by(), "", run.platform.gpu.generation, run.file);
-        const auto p = Predictor(run.platform, {.efficiency = 1, .timing = {}}, run.settings).predict(run.kind, largest.bytes);
+        const FittedConstant others =
+            fitted(Constant::efficiency, run.carried_by(), "", run.platform.gpu.generation, run.file);
+        const auto p =
+            Predictor(run.platform, {.efficiency = 1, .timing = {}}, run.settings).predict(run.kind, largest.bytes);
         if (p.algorithm != Algorithm::ring || others.files.empty() || *evidence_[i].value[0] > 0.92 * others.value) {
             continue;
         }
@@ -178,20 +189,22 @@ NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
     }
     for (std::size_t i = 0; i < used.size(); ++i) {
         const RunCase& run = *used[i];
-        const double efficiency = own[i] && !channel[i]
-                                      ? *own[i]
-                                      : fitted(Constant::efficiency, run.carried_by(), evidence_[i].group, run.platform.gpu.generation, "").value;
+        const double efficiency = own[i] && !channel[i] ? *own[i]
+                                                        : fitted(Constant::efficiency, run.carried_by(),
+                                                                 evidence_[i].group, run.platform.gpu.generation, "")
+                                                              .value;
         if (!is_exchange(run.kind)) {
             hop_evidence(run, efficiency, channel[i].value_or(0), evidence_[i]);
         }
         for (std::size_t c = 0; odd[i] && c < evidence_[i].value.size(); ++c) {
-            if (static_cast<Constant>(c) != Constant::ll_hop) evidence_[i].value[c].reset();
+            if (static_cast<Constant>(c) != Constant::ll_hop)
+                evidence_[i].value[c].reset();
         }
     }
 }
 
-FittedConstant NetworkFit::fitted(Constant constant, std::string_view network, const std::string& group, GpuGeneration generation,
-                                  const std::string& without) const {
+FittedConstant NetworkFit::fitted(Constant constant, std::string_view network, const std::string& group,
+                                  GpuGeneration generation, const std::string& without) const {
     const auto collect = [&](const auto& speaks) {
         std::map<std::string, std::vector<double>> by_file;
         for (const Evidence& one : evidence_) {

@@ -53,8 +53,8 @@ public:
     explicit NetworkFit(const std::vector<RunCase>& cases);
 
     /// For runs of this platform and class; the log `without` (may be empty) has no voice.
-    FittedConstant fitted(Constant constant, std::string_view network, const std::string& group, GpuGeneration generation,
-                          const std::string& without) const;
+    FittedConstant fitted(Constant constant, std::string_view network, const std::string& group,
+                          GpuGeneration generation, const std::string& without) const;
     NetworkConstants constants(const RunCase& run, std::string_view network, const std::string& without) const;
     /// Added to each operation of this run, us.
     double launch_us(const RunCase& run, const std::string& without) const;

@@ -20,27 +20,55 @@ struct Word {
 
 // Named machines; the first that occurs counts.
 constexpr Word kMachines[] = {
-    {"p3dn", "aws-p3dn"},          {"p4de", "aws-p4de"},           {"p4d", "aws-p4d"},
-    {"p5.48", "aws-p5"},           {"p5-efa", "aws-p5"},           {"_p5", "aws-p5"},
-    {"a3-highgpu", "gcp-a3-high"}, {"a3high", "gcp-a3-high"},      {"a3-megagpu", "gcp-a3-mega"},
-    {"a3mega", "gcp-a3-mega"},     {"a3-ultragpu", "gcp-a3-ultra"}, {"a3ultra", "gcp-a3-ultra"},
-    {"a4-highgpu", "gcp-a4"},      {"gcp-a4", "gcp-a4"},           {"bm.gpu.b4", "oci-bm-gpu-b4"},
-    {"bm.gpu.h100", "oci-bm-gpu-h100"}, {"polaris", "polaris"},    {"gh200", "alps-gh200"},
-    {"nvl72", "gb200-nvl72"},      {"dgx-1", "dgx1-v100"},         {"dgx1", "dgx1-v100"},
-    {"dgx a100", "dgx-a100"},      {"dgxa100", "dgx-a100"},        {"2080 ti", "pc-rtx2080ti"},
-    {"2080ti", "pc-rtx2080ti"},    {"l40s", "l40s-server"},
+    {"p3dn", "aws-p3dn"},
+    {"p4de", "aws-p4de"},
+    {"p4d", "aws-p4d"},
+    {"p5.48", "aws-p5"},
+    {"p5-efa", "aws-p5"},
+    {"_p5", "aws-p5"},
+    {"a3-highgpu", "gcp-a3-high"},
+    {"a3high", "gcp-a3-high"},
+    {"a3-megagpu", "gcp-a3-mega"},
+    {"a3mega", "gcp-a3-mega"},
+    {"a3-ultragpu", "gcp-a3-ultra"},
+    {"a3ultra", "gcp-a3-ultra"},
+    {"a4-highgpu", "gcp-a4"},
+    {"gcp-a4", "gcp-a4"},
+    {"bm.gpu.b4", "oci-bm-gpu-b4"},
+    {"bm.gpu.h100", "oci-bm-gpu-h100"},
+    {"polaris", "polaris"},
+    {"gh200", "alps-gh200"},
+    {"nvl72", "gb200-nvl72"},
+    {"dgx-1", "dgx1-v100"},
+    {"dgx1", "dgx1-v100"},
+    {"dgx a100", "dgx-a100"},
+    {"dgxa100", "dgx-a100"},
+    {"2080 ti", "pc-rtx2080ti"},
+    {"2080ti", "pc-rtx2080ti"},
+    {"l40s", "l40s-server"},
 };
 
 // GPUs on their reference boards. Longer names before those they contain.
 constexpr Word kBoards[] = {
-    {"b200", "hgx-b200"}, {"h200", "hgx-h200"}, {"h800", "hgx-h800"}, {"h100", "hgx-h100"},
+    {"b200", "hgx-b200"}, {"h200", "hgx-h200"},     {"h800", "hgx-h800"},  {"h100", "hgx-h100"},
     {"a800", "hgx-a800"}, {"a100", "hgx-a100-80g"}, {"v100", "dgx1-v100"},
 };
 
 constexpr Word kNetworks[] = {
-    {"tcpxo", "tcpxo"},     {"fastrak", "tcpxo"},  {"tcpx", "tcpx"}, {"socket", "sockets"}, {"efa", "efa"},
-    {"tcp-default", "sockets"}, {"tcp-fallback", "sockets"}, {"tcp ", "sockets"}, {"roce", "roce"},
-    {"slingshot", "slingshot_ofi"}, {"cxi", "slingshot_ofi"}, {"infiniband", "ib"}, {"hdr", "ib"}, {"ndr", "ib"},
+    {"tcpxo", "tcpxo"},
+    {"fastrak", "tcpxo"},
+    {"tcpx", "tcpx"},
+    {"socket", "sockets"},
+    {"efa", "efa"},
+    {"tcp-default", "sockets"},
+    {"tcp-fallback", "sockets"},
+    {"tcp ", "sockets"},
+    {"roce", "roce"},
+    {"slingshot", "slingshot_ofi"},
+    {"cxi", "slingshot_ofi"},
+    {"infiniband", "ib"},
+    {"hdr", "ib"},
+    {"ndr", "ib"},
     {"ib", "ib"},
 };
 
@@ -65,13 +93,15 @@ std::optional<Adapters> adapters_in(const std::string& text) {
         while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) {
             --begin;
         }
-        const bool ends = g + 1 == text.size() || std::isalnum(static_cast<unsigned char>(text[g + 1])) == 0 || text[g + 1] == 'b';
+        const bool ends =
+            g + 1 == text.size() || std::isalnum(static_cast<unsigned char>(text[g + 1])) == 0 || text[g + 1] == 'b';
         if (begin == g || !ends) {
             continue;
         }
         Adapters found{0, std::stod(text.substr(begin, g - begin))};
         const std::size_t times = text.rfind('x', begin);
-        if (times != std::string::npos && times > 0 && std::isdigit(static_cast<unsigned char>(text[times - 1])) != 0 && begin - times < 8) {
+        if (times != std::string::npos && times > 0 && std::isdigit(static_cast<unsigned char>(text[times - 1])) != 0 &&
+            begin - times < 8) {
             std::size_t first = times;
             while (first > 0 && std::isdigit(static_cast<unsigned char>(text[first - 1])) != 0) {
                 --first;
@@ -161,7 +191,8 @@ std::string Platform::name() const {
 }
 
 std::string Platform::group() const {
-    return nodes == 1 ? node.name : fmt::format("{} {} {}x{:.0f}", node.name, expected, node.nics, node.nic_bits_per_s * 1e-9);
+    return nodes == 1 ? node.name
+                      : fmt::format("{} {} {}x{:.0f}", node.name, expected, node.nics, node.nic_bits_per_s * 1e-9);
 }
 
 Platform preset_platform(const std::string& name, std::uint32_t nodes, std::uint32_t gpus) {

@@ -29,14 +29,14 @@ struct PlatformHint {
 
 struct Platform {
     GpuSpec gpu;
-    NodeSpec node;              ///< as used: gpus and nics taking part, rate of one of these nics
+    NodeSpec node;  ///< as used: gpus and nics taking part, rate of one of these nics
     std::uint32_t nodes = 1;
     std::uint32_t board_gpus = 8;  ///< GPUs of a whole node
-    std::string expected;       ///< class of the network; empty on one node
-    std::string told;           ///< class named by words or NCCL's own lines; may be empty
-    bool sharp = false;         ///< switches reduce (words say so)
-    bool rate_told = false;     ///< line rate by words or by a named machine, not by the reference board
-    std::string name() const;   ///< "2 x aws-p5, 8 GPUs each, efa 8 x 400 Gb/s"
+    std::string expected;          ///< class of the network; empty on one node
+    std::string told;              ///< class named by words or NCCL's own lines; may be empty
+    bool sharp = false;            ///< switches reduce (words say so)
+    bool rate_told = false;        ///< line rate by words or by a named machine, not by the reference board
+    std::string name() const;      ///< "2 x aws-p5, 8 GPUs each, efa 8 x 400 Gb/s"
     /// Runs of equal group share a machine and a network: "aws-p5 efa 8x400".
     std::string group() const;
 };

@@ -56,7 +56,8 @@ NetworkConstants catalogue_constants(std::string_view network, const GpuSpec& gp
     }
     NetworkConstants out;
     out.efficiency = spec->efficiency;
-    out.timing = {.hop_us = {spec->ll_hop_us, spec->ll128_hop_us, spec->simple_hop_us}, .slot_us = spec->slot_us,
+    out.timing = {.hop_us = {spec->ll_hop_us, spec->ll128_hop_us, spec->simple_hop_us},
+                  .slot_us = spec->slot_us,
                   .channel_gb_per_s = gpu.network_channel_bytes_per_s * 1e-9};
     return out;
 }
@@ -73,8 +74,7 @@ NetworkConstants with_collisions(NetworkConstants constants, Collective kind, st
 }
 
 Predictor::Predictor(const Platform& platform, const NetworkConstants& constants, CommSettings settings)
-    : cluster_(build(platform, constants)),
-      comm_(cluster_, facts_of(platform, constants), std::move(settings)) {}
+    : cluster_(build(platform, constants)), comm_(cluster_, facts_of(platform, constants), std::move(settings)) {}
 
 Predictor::Prediction Predictor::predict(Collective kind, std::int64_t bytes) const {
     CollectiveProgram calls(cluster_, comm_);

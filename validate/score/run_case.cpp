@@ -26,11 +26,18 @@ void add_log(const fs::path& path, const PlatformHint& hint, Label label, bool b
         }
         const auto kind = collective_named(run.collective);
         if (!kind) {
-            out.refused.push_back({file, run.collective, fmt::format("the model has no collective `{}`", run.collective), false, label});
+            out.refused.push_back(
+                {file, run.collective, fmt::format("the model has no collective `{}`", run.collective), false, label});
             continue;
         }
         try {
-            RunCase one{.file = file, .run = std::move(run), .platform = {}, .kind = *kind, .label = label, .settings = {}, .gpus_per_thread = 1};
+            RunCase one{.file = file,
+                        .run = std::move(run),
+                        .platform = {},
+                        .kind = *kind,
+                        .label = label,
+                        .settings = {},
+                        .gpus_per_thread = 1};
             one.platform = find_platform(one.run, hint);
             one.settings = settings_for(one.platform, before_trees);
             if (one.run.parameters) {
@@ -45,9 +52,12 @@ void add_log(const fs::path& path, const PlatformHint& hint, Label label, bool b
 
 void add_index(const fs::path& path, const PlatformHint& options, RunCases& out) {
     const Csv index = Csv::read(path);
-    const auto text = [&](std::size_t row, const char* column) { return index.has(column) ? index.text(row, column) : std::string(); };
+    const auto text = [&](std::size_t row, const char* column) {
+        return index.has(column) ? index.text(row, column) : std::string();
+    };
     const auto count = [&](std::size_t row, const char* column) -> std::optional<int> {
-        if (!index.has(column)) return std::nullopt;
+        if (!index.has(column))
+            return std::nullopt;
         const auto value = index.number_if_any(row, column);
         return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
     };
@@ -55,11 +65,13 @@ void add_index(const fs::path& path, const PlatformHint& options, RunCases& out)
         PlatformHint hint = options;
         hint.hardware = text(row, "hardware");
         hint.network = text(row, "network");
-        if (!hint.nodes) hint.nodes = count(row, "nodes");
+        if (!hint.nodes)
+            hint.nodes = count(row, "nodes");
         hint.gpus = count(row, "gpus");
         const fs::path log = path.parent_path() / index.text(row, "file");
         if (!fs::exists(log)) {
-            throw IngestError(path.string(), index.line(row), fmt::format("the log `{}` is not beside the index", index.text(row, "file")));
+            throw IngestError(path.string(), index.line(row),
+                              fmt::format("the log `{}` is not beside the index", index.text(row, "file")));
         }
         add_log(log, hint, label_of(text(row, "shows")),
                 text(row, "format_notes").find("pre-2019") != std::string::npos, out);

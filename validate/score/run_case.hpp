@@ -16,21 +16,23 @@ namespace fabricast {
 enum class Label { none, healthy, sick };
 
 struct RunCase {
-    std::string file;       ///< name of the log, the unit that is left out
-    NcclRun run;            ///< usable
+    std::string file;  ///< name of the log, the unit that is left out
+    NcclRun run;       ///< usable
     Platform platform;
     Collective kind{};
     Label label = Label::none;
     CommSettings settings = {};  ///< protocols and algorithms of the platform and the library
-    int gpus_per_thread = 1;  ///< GPUs that one CPU thread of the test launches on
+    int gpus_per_thread = 1;     ///< GPUs that one CPU thread of the test launches on
 
     /// Class whose constants the run shows: the one it is told to use, else the expected one. Empty on one node.
-    std::string_view carried_by() const { return platform.told == "sockets" ? "sockets" : std::string_view(platform.expected); }
+    std::string_view carried_by() const {
+        return platform.told == "sockets" ? "sockets" : std::string_view(platform.expected);
+    }
 };
 
 struct RunRefusal {
     std::string file, collective, reason;
-    bool failed = false;    ///< the log itself reports a failure or contradicts itself; else the model lacks something
+    bool failed = false;  ///< the log itself reports a failure or contradicts itself; else the model lacks something
     Label label = Label::none;
 };
 

@@ -10,7 +10,7 @@
 namespace fabricast {
 
 struct ScoreTextOptions {
-    bool points = true;   ///< a line per size
+    bool points = true;  ///< a line per size
 };
 
 std::string score_text(const NcclScore& score, ScoreTextOptions options);

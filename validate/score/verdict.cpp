@@ -16,9 +16,9 @@ constexpr std::int64_t kLarge = 1 << 20, kSmall = 64 * 1024;
 constexpr std::size_t kLast = 3;
 
 struct Shares {
-    double large = 0;          ///< measured / expected busbw; 0: no size large enough
-    double small_time = 0;     ///< measured / expected time of small sizes; 0: none
-    double expected = 0;       ///< busbw at the largest size
+    double large = 0;       ///< measured / expected busbw; 0: no size large enough
+    double small_time = 0;  ///< measured / expected time of small sizes; 0: none
+    double expected = 0;    ///< busbw at the largest size
     const Compared* at = nullptr;
 };
 
@@ -57,7 +57,8 @@ std::string nccl_says(const NcclFacts& facts) {
 bool says_other_transport(const RunCase& run) {
     const NcclFacts& facts = run.run.facts;
     const bool wants_ofi = run.platform.expected.starts_with("efa") || run.platform.expected == "slingshot_ofi";
-    return (facts.network_transport == "ib" && wants_ofi) || (facts.network_transport == "ofi" && facts.provider == "tcp");
+    return (facts.network_transport == "ib" && wants_ofi) ||
+           (facts.network_transport == "ofi" && facts.provider == "tcp");
 }
 
 Cause cause_of(const RunCase& run, const Shares& shares) {
@@ -74,7 +75,8 @@ Cause cause_of(const RunCase& run, const Shares& shares) {
     if (facts.gpu_direct == false) {
         return Cause::no_gpudirect;
     }
-    if (run.platform.told.empty() && shares.small_time > kSlowSmall && shares.large > 0 && shares.large < kSocketShare) {
+    if (run.platform.told.empty() && shares.small_time > kSlowSmall && shares.large > 0 &&
+        shares.large < kSocketShare) {
         return Cause::sockets_fallback;
     }
     return run.platform.nodes >= 3 ? Cause::congestion_or_ecmp : Cause::slow_nic_or_link;
@@ -88,9 +90,10 @@ std::string_view name_of(Health health) {
 }
 
 std::string_view name_of(Cause cause) {
-    constexpr std::string_view kNames[] = {"none",         "single_node_ok",     "sockets_fallback", "wrong_transport",
-                                           "no_gpudirect", "congestion_or_ecmp", "slow_nic_or_link", "falling_at_large_sizes",
-                                           "failed"};
+    constexpr std::string_view kNames[] = {
+        "none",         "single_node_ok",     "sockets_fallback", "wrong_transport",
+        "no_gpudirect", "congestion_or_ecmp", "slow_nic_or_link", "falling_at_large_sizes",
+        "failed"};
     return kNames[static_cast<std::size_t>(cause)];
 }
 
@@ -115,38 +118,50 @@ Verdict judge_health(const RunCase& run, const std::vector<Compared>& points, do
     if (falling) {
         out.also.push_back(Cause::falling_at_large_sizes);
     }
-    const std::string shown = shares.at == nullptr
-                                  ? fmt::format("only sizes under 1 MiB: {:.2g} times the expected time", shares.small_time)
-                                  : fmt::format("{:.0f} % of the {:.4g} GB/s expected at the largest sizes", 100 * shares.large, shares.expected);
-    const std::string wire = line > 0 && shares.at != nullptr
-                                 ? fmt::format(" ({:.0f} % of the {:.4g} GB/s line rate of {} x {:.0f} Gb/s)", 100 * out.line_share, line,
-                                               platform.node.nics, platform.node.nic_bits_per_s * 1e-9)
-                                 : "";
-    const bool sockets = platform.nodes > 1 && cause_of(run, shares) == Cause::sockets_fallback && platform.told == "sockets";
+    const std::string shown =
+        shares.at == nullptr ? fmt::format("only sizes under 1 MiB: {:.2g} times the expected time", shares.small_time)
+                             : fmt::format("{:.0f} % of the {:.4g} GB/s expected at the largest sizes",
+                                           100 * shares.large, shares.expected);
+    const std::string wire =
+        line > 0 && shares.at != nullptr
+            ? fmt::format(" ({:.0f} % of the {:.4g} GB/s line rate of {} x {:.0f} Gb/s)", 100 * out.line_share, line,
+                          platform.node.nics, platform.node.nic_bits_per_s * 1e-9)
+            : "";
+    const bool sockets =
+        platform.nodes > 1 && cause_of(run, shares) == Cause::sockets_fallback && platform.told == "sockets";
     const bool low = shares.large > 0 && shares.large < kHealthy;
-    if (sockets || says_other_transport(run) || (low && platform.rate_told) || (low && run.run.facts.gpu_direct == false) ||
-        (low && platform.nodes == 1) || (low && falling)) {
+    if (sockets || says_other_transport(run) || (low && platform.rate_told) ||
+        (low && run.run.facts.gpu_direct == false) || (low && platform.nodes == 1) || (low && falling)) {
         out.health = Health::sick;
         out.cause = cause_of(run, shares);
         std::string why;
         switch (out.cause) {
             case Cause::sockets_fallback:
-                why = platform.told == "sockets" ? fmt::format("; sockets carry it where the machine has {}", platform.expected)
-                                                 : "; slow small messages too, as TCP sockets show";
+                why = platform.told == "sockets"
+                          ? fmt::format("; sockets carry it where the machine has {}", platform.expected)
+                          : "; slow small messages too, as TCP sockets show";
                 break;
-            case Cause::no_gpudirect: why = "; network connections without GPUDirect RDMA pass through host memory"; break;
+            case Cause::no_gpudirect:
+                why = "; network connections without GPUDirect RDMA pass through host memory";
+                break;
             case Cause::congestion_or_ecmp:
-                why = fmt::format("; {} nodes: a ring does not slow down with nodes, so links are shared (ECMP collisions or congestion)", platform.nodes);
+                why = fmt::format(
+                    "; {} nodes: a ring does not slow down with nodes, so links are shared (ECMP collisions or "
+                    "congestion)",
+                    platform.nodes);
                 break;
             case Cause::wrong_transport: why = fmt::format("; the machine has {}", platform.expected); break;
             case Cause::slow_nic_or_link:
-                why = platform.nodes > 1 ? "; an adapter, cable or the path between the two nodes is slow" : "; a link inside the node is slow or missing";
+                why = platform.nodes > 1 ? "; an adapter, cable or the path between the two nodes is slow"
+                                         : "; a link inside the node is slow or missing";
                 break;
             default: break;
         }
         out.sentence = shown + wire + why + nccl_says(run.run.facts);
     } else if (low || shares.at == nullptr) {
-        out.health = shares.at == nullptr && shares.small_time > 0 && shares.small_time < 1 / kHealthy ? Health::healthy : Health::unclear;
+        out.health = shares.at == nullptr && shares.small_time > 0 && shares.small_time < 1 / kHealthy
+                         ? Health::healthy
+                         : Health::unclear;
         out.sentence = shown + wire;
         if (low) {
             out.sentence += "; the line rate is not told, the reference board's was taken";

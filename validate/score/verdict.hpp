@@ -28,8 +28,16 @@ namespace fabricast {
 
 enum class Health { healthy, sick, unclear };
 enum class Cause {
-    none, single_node_ok, sockets_fallback, wrong_transport, no_gpudirect, congestion_or_ecmp, slow_nic_or_link,
-    falling_at_large_sizes, failed, count
+    none,
+    single_node_ok,
+    sockets_fallback,
+    wrong_transport,
+    no_gpudirect,
+    congestion_or_ecmp,
+    slow_nic_or_link,
+    falling_at_large_sizes,
+    failed,
+    count
 };
 std::string_view name_of(Health health);
 std::string_view name_of(Cause cause);
@@ -38,8 +46,8 @@ struct Verdict {
     Health health = Health::unclear;
     Cause cause = Cause::none;
     std::vector<Cause> also;
-    double share = 0;            ///< measured / expected at large sizes; 0: not measured
-    double line_share = 0;       ///< measured / line rate of the adapters of a node; 0: one node
+    double share = 0;       ///< measured / expected at large sizes; 0: not measured
+    double line_share = 0;  ///< measured / line rate of the adapters of a node; 0: one node
     std::string sentence;
 };
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/wait.h>
+#include <nlohmann/json.hpp>
 
 namespace {
 
@@ -37,7 +37,8 @@ TEST(ValidateCommandLine, HelpAndVersion) {
 }
 
 TEST(ValidateCommandLine, BadInputIsTwo) {
-    for (const char* arguments : {"scorn", "score", "score ncll x", "score nccl", "score nccl /no/such/file", "score nccl x --nods 2", "--wrong"}) {
+    for (const char* arguments : {"scorn", "score", "score ncll x", "score nccl", "score nccl /no/such/file",
+                                  "score nccl x --nods 2", "--wrong"}) {
         const Outcome result = run(arguments);
         EXPECT_EQ(result.code, 2) << arguments << ": " << result.out;
         EXPECT_FALSE(result.out.empty()) << arguments;

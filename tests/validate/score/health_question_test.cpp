@@ -38,26 +38,36 @@ TEST(HealthQuestion, CeilingOfOneAdapter) {
 CurveScore judged(int nodes, double measured_busbw) {
     const int ranks = 8 * nodes;
     const double factor = 2.0 * (ranks - 1) / ranks;
-    std::string text = "# nThread 1 nGpus 1 minBytes 1073741824 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 "
-                       "validation: 1 graph: 0\n#\n# Using devices\n";
+    std::string text =
+        "# nThread 1 nGpus 1 minBytes 1073741824 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg "
+        "iters: 1 "
+        "validation: 1 graph: 0\n#\n# Using devices\n";
     for (int rank = 0; rank < ranks; ++rank) {
-        text += fmt::format("#  Rank {} Group  0 Pid {} on host-{} device {} [0x0{}] NVIDIA A100-SXM4-80GB\n", rank, 1000 + rank, rank / 8, rank % 8, rank % 8);
+        text += fmt::format("#  Rank {} Group  0 Pid {} on host-{} device {} [0x0{}] NVIDIA A100-SXM4-80GB\n", rank,
+                            1000 + rank, rank / 8, rank % 8, rank % 8);
     }
-    text += "#\n#                                                              out-of-place                       in-place          \n"
-            "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
-            "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       \n";
+    text +=
+        "#\n#                                                              out-of-place                       in-place "
+        "         \n"
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+        "#wrong\n"
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s) "
+        "      \n";
     for (std::int64_t size = std::int64_t{1} << 30; size <= kSize; size *= 2) {
         const double algbw = measured_busbw / factor;
-        const std::string half = fmt::format("{:.1f} {:.2f} {:.2f} 0", static_cast<double>(size) / algbw * 1e-3, algbw, measured_busbw);
+        const std::string half =
+            fmt::format("{:.1f} {:.2f} {:.2f} 0", static_cast<double>(size) / algbw * 1e-3, algbw, measured_busbw);
         text += fmt::format("{} {} float sum -1 {} {}\n", size, size / 4, half, half);
     }
-    text += "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : " + fmt::format("{:.4f}", measured_busbw) + "\n#\n";
+    text +=
+        "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : " + fmt::format("{:.4f}", measured_busbw) + "\n#\n";
     const std::vector<NcclRun> runs = parse_nccl_log(text, "all_reduce.log");
     EXPECT_EQ(runs.size(), 1u);
     EXPECT_EQ(runs.front().verdict, NcclVerdict::usable) << runs.front().reason;
     RunCases cases;
     RunCase one{.file = "all_reduce.log", .run = runs.front(), .platform = {}, .kind = Collective::all_reduce};
-    one.platform = find_platform(one.run, {.preset = "", .hardware = "", .network = "RoCE 8x100G", .nodes = {}, .gpus = {}});
+    one.platform =
+        find_platform(one.run, {.preset = "", .hardware = "", .network = "RoCE 8x100G", .nodes = {}, .gpus = {}});
     one.settings = settings_for(one.platform, false);
     cases.cases.push_back(std::move(one));
     return score_nccl(cases, false).curves.front();
@@ -69,7 +79,8 @@ TEST(HealthQuestion, BandwidthThatFallsWithNodes) {
         double busbw;
         Health health;
     };
-    for (const Row& row : {Row{2, 100, Health::healthy}, Row{4, 58, Health::sick}, Row{5, 58, Health::sick}, Row{6, 40, Health::sick}}) {
+    for (const Row& row :
+         {Row{2, 100, Health::healthy}, Row{4, 58, Health::sick}, Row{5, 58, Health::sick}, Row{6, 40, Health::sick}}) {
         const CurveScore one = judged(row.nodes, row.busbw);
         EXPECT_EQ(name_of(one.verdict.health), name_of(row.health)) << row.nodes << " nodes: " << one.verdict.sentence;
         if (row.health == Health::sick) {

@@ -59,8 +59,8 @@ TEST(NcclScore, LeftOutLogHasNoVoice) {
             continue;
         }
         for (int c = 0; c < static_cast<int>(Constant::count); ++c) {
-            const FittedConstant fitted = all.fitted(static_cast<Constant>(c), run.platform.expected, run.platform.group(),
-                                                     run.platform.gpu.generation, run.file);
+            const FittedConstant fitted = all.fitted(static_cast<Constant>(c), run.platform.expected,
+                                                     run.platform.group(), run.platform.gpu.generation, run.file);
             for (const std::string& file : fitted.files) {
                 EXPECT_NE(file, run.file) << name_of(static_cast<Constant>(c));
             }
@@ -72,9 +72,11 @@ TEST(Verdict, NoHealthyLogIsFlaggedAndEverySickOneIs) {
     for (const bool leave_one_out : {false, true}) {
         for (const CurveScore& one : scored(leave_one_out).curves) {
             if (one.label == Label::healthy) {
-                EXPECT_NE(one.verdict.health, Health::sick) << one.file << ' ' << one.collective << ": " << one.verdict.sentence;
+                EXPECT_NE(one.verdict.health, Health::sick)
+                    << one.file << ' ' << one.collective << ": " << one.verdict.sentence;
             } else if (one.label == Label::sick) {
-                EXPECT_EQ(one.verdict.health, Health::sick) << one.file << ' ' << one.collective << ": " << one.verdict.sentence;
+                EXPECT_EQ(one.verdict.health, Health::sick)
+                    << one.file << ' ' << one.collective << ": " << one.verdict.sentence;
             }
         }
     }
@@ -101,7 +103,8 @@ TEST(Verdict, Causes) {
         const auto expected = causes.find(one.file);
         if (expected != causes.end()) {
             seen.insert(one.file);
-            EXPECT_EQ(name_of(one.verdict.cause), name_of(expected->second)) << one.file << ": " << one.verdict.sentence;
+            EXPECT_EQ(name_of(one.verdict.cause), name_of(expected->second))
+                << one.file << ": " << one.verdict.sentence;
         }
     }
     EXPECT_EQ(seen.size(), causes.size());
@@ -112,7 +115,8 @@ TEST(NcclScore, Json) {
     EXPECT_EQ(json.at("schema"), "fabricast-nccl-score/1");
     EXPECT_EQ(json.at("curves").size(), scored(true).curves.size());
     const auto& point = json.at("curves").at(0).at("points").at(0);
-    EXPECT_NEAR(point.at("predicted_us").get<double>() / point.at("measured_us").get<double>() - 1, point.at("error").get<double>(), 1e-12);
+    EXPECT_NEAR(point.at("predicted_us").get<double>() / point.at("measured_us").get<double>() - 1,
+                point.at("error").get<double>(), 1e-12);
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ TEST(Platform, WordsOfAnIndex) {
 }
 
 TEST(Platform, SocketsAreToldButNotExpected) {
-    const Platform polaris = found(run_of(8, "NVIDIA A100-SXM4-40GB"), "Polaris: 4x A100", "sockets over Slingshot (default, no plugin)", 2);
+    const Platform polaris =
+        found(run_of(8, "NVIDIA A100-SXM4-40GB"), "Polaris: 4x A100", "sockets over Slingshot (default, no plugin)", 2);
     EXPECT_EQ(polaris.told, "sockets");
     EXPECT_EQ(polaris.expected, "slingshot_ofi");
     EXPECT_EQ(polaris.node.nics, 2u);

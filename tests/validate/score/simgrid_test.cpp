@@ -26,9 +26,9 @@ constexpr int kFabrics = 50;
 constexpr double kBytes = 1e15;  // nothing ends within the second
 
 struct Fabric {
-    std::vector<double> capacity;             ///< bytes/s
-    std::vector<std::vector<int>> flows;      ///< links of each
-    std::vector<double> rate;                 ///< SimGrid's
+    std::vector<double> capacity;         ///< bytes/s
+    std::vector<std::vector<int>> flows;  ///< links of each
+    std::vector<double> rate;             ///< SimGrid's
 };
 
 std::vector<Fabric> random_fabrics() {
@@ -72,7 +72,9 @@ void run_simgrid(std::vector<Fabric>& fabrics) {
     for (std::size_t i = 0; i < fabrics.size(); ++i) {
         std::vector<sg::Link*> links;
         for (std::size_t l = 0; l < fabrics[i].capacity.size(); ++l) {
-            links.push_back(zone->create_link("l" + std::to_string(i) + "_" + std::to_string(l), fabrics[i].capacity[l])->set_latency(0)->seal());
+            links.push_back(zone->create_link("l" + std::to_string(i) + "_" + std::to_string(l), fabrics[i].capacity[l])
+                                ->set_latency(0)
+                                ->seal());
         }
         for (std::size_t f = 0; f < fabrics[i].flows.size(); ++f) {
             const std::string id = std::to_string(i) + "_" + std::to_string(f);
