@@ -9,7 +9,6 @@ namespace {
 
 using Class = PairWays::Class;
 using Way = PairWays::Way;
-constexpr auto local = PairWays::local, rail = PairWays::rail, cross = PairWays::cross;
 constexpr std::size_t classes = PairWays::classes;
 constexpr std::uint32_t kNobody = 0xFFFFFFFFu;
 constexpr double kEqual = 1.01;  // rates within one per cent are one class
@@ -37,11 +36,11 @@ PairWays::PairWays(const Cluster& cluster, const CommGroup& group, bool pxn) : p
 
 PairWays::Way PairWays::way(std::uint32_t from, std::uint32_t to) const {
     if (node_[from] == node_[to])
-        return {local, from};
+        return {PairWays::local, from};
     if (rail_[from] == rail_[to])
-        return {rail, from};
+        return {PairWays::rail, from};
     const std::uint32_t relay = on_rail_[std::size_t{node_[from]} * rails_ + rail_[to]];
-    return {cross, pxn_ && relay != kNobody ? relay : from};
+    return {PairWays::cross, pxn_ && relay != kNobody ? relay : from};
 }
 
 ExchangeLegs::ExchangeLegs(const Cluster& cluster, const CommGroup& group, const PairTraffic& traffic, bool pxn)
@@ -95,7 +94,7 @@ std::uint32_t ExchangeLegs::most_peers(bool other_nodes) const {
     std::uint32_t most = 0;
     std::vector<std::uint32_t> out(ranks_), in(ranks_);
     for_each_pair([&](std::uint32_t from, std::uint32_t to, std::uint32_t) {
-        if ((way_of(from, to).kind != local) != other_nodes)
+        if ((way_of(from, to).kind != PairWays::local) != other_nodes)
             return;
         most = std::max({most, ++out[from], ++in[to]});
     });
