@@ -51,14 +51,14 @@ Json to_json(const Value& value) {
     return number.is_number() ? number : Json(value.text);
 }
 
-Json json_of(const std::string& yaml) {
+[[maybe_unused]] Json json_of(const std::string& yaml) {
     Diagnostics diagnostics;
     const Value root = parse_yaml(yaml, "t.yaml", diagnostics);
     EXPECT_TRUE(diagnostics.ok());
     return to_json(root);
 }
 
-std::string slurp(const fs::path& path) {
+[[maybe_unused]] std::string slurp(const fs::path& path) {
     std::ifstream in(path);
     std::ostringstream out;
     out << in.rdbuf();
