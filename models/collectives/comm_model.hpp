@@ -74,6 +74,9 @@ struct CommFacts {
     NetworkTiming network = {};
 };
 
+/// What the catalogue says of a node: everything but `network` and `sharp`.
+CommFacts comm_facts(const GpuSpec& gpu, const NodeSpec& node);
+
 /// Settings that change the choice. Empty list = everything allowed.
 struct CommSettings {
     std::string library = "nccl 2.28";

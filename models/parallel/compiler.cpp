@@ -260,7 +260,7 @@ private:
         for (const auto& [key, value] : used) {
             const CallInfo& info = calls_[key.first];
             constexpr std::string_view kSlotNames[] = {"tp", "dp", "dp", "all", "embedding"};
-            out_.calls.push_back({info,
+            out_.calls.push_back({key.first, info,
                                   fmt::format("{} {}", kSlotNames[static_cast<std::size_t>(info.slot)],
                                               p.groups[value.second].members.size()),
                                   value.first, book_.chosen(key.first, key.second), value.second});
@@ -275,6 +275,17 @@ private:
         for (const program::Batch& batch : p.batches) {
             for (const program::MessageHalf& half : batch.halves)
                 bytes = std::max(bytes, half.bytes);
+        }
+        for (const program::Template& t : p.templates) {
+            const std::vector<std::int64_t> runs = executions(t);
+            std::int64_t sends = 0;
+            for (std::size_t i = 0; i < t.operations.size(); ++i) {
+                if (t.operations[i].kind != program::OpKind::p2p_batch)
+                    continue;
+                for (const program::MessageHalf& half : p.batches[t.operations[i].payload].halves)
+                    sends += half.is_send ? runs[i] : 0;
+            }
+            out_.messages_per_rank = std::max(out_.messages_per_rank, sends);
         }
         std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> routes;
         const auto route = [&](std::uint32_t from, std::uint32_t to) {

@@ -23,6 +23,7 @@ struct StageSummary {
 
 /// One call of the step on the group it uses, for the communication table.
 struct CallSummary {
+    std::uint32_t call = 0;  ///< index into program.calls
     CallInfo info;
     std::string group;                ///< "tp 8"
     std::int64_t calls_per_rank = 0;  ///< in a step, on the rank that calls it most
@@ -35,6 +36,7 @@ struct CompiledStep {
     std::vector<StageSummary> stages;
     std::vector<int> stage_of_rank;
     std::vector<CallSummary> calls;
+    std::int64_t messages_per_rank = 0;  ///< pipeline messages a rank sends in a step, on the rank that sends most
     double model_flops = 0, hardware_flops = 0;  ///< whole cluster, one step; attention in full
 };
 

@@ -242,8 +242,8 @@ std::string validate(const Program& program) {
         done;
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
         const Rank& rank = program.ranks[r];
-        if (rank.slowness == 0)
-            return fmt::format("rank {} has slowness 0", r);
+        if (rank.slowness < kFullSpeed)  // a faster rank has cost classes of its own
+            return fmt::format("rank {} has slowness {}, at least {} is allowed", r, rank.slowness, kFullSpeed);
         std::vector<std::uint32_t> shapes = {}, groups = rank.groups;
         for (const std::uint32_t g : rank.groups) {
             if (g == kNone)

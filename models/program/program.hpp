@@ -152,7 +152,7 @@ struct Rank {
     std::vector<Peer> peers;                     ///< peer slot -> peer
     std::vector<std::uint32_t> transfer_routes;  ///< slot -> route
     std::vector<std::int64_t> bindings;          ///< bound repeat counts
-    std::uint32_t slowness = kFullSpeed;         ///< compute work is multiplied by slowness / 65536
+    std::uint32_t slowness = kFullSpeed;         ///< compute work is multiplied by slowness / 65536, >= 1
 };
 
 struct Program {

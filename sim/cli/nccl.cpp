@@ -8,12 +8,13 @@
 #include <stdexcept>
 
 #include "sim/cli/command_line.hpp"
-#include "sim/cli/nccl_table.hpp"
+#include "sim/cli/nccl_sizes.hpp"
 #include "sim/cli/starter.hpp"
 #include "sim/report/page.hpp"
 #include "sim/scenario/nearest.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/step/forecast.hpp"
+#include "sim/step/build_cluster.hpp"
+#include "sim/step/collective_time.hpp"
 
 namespace fabricast::cli {
 namespace {
@@ -25,12 +26,20 @@ struct NcclOptions {
     std::string cluster, type = "float";
     Bytes begin = 8, end = Bytes{8} << 30, step = 0;
     double factor = 2;
-    NcclRequest request;
+    CollectiveRequest request;
     std::uint32_t nodes = 0, ranks = 0, ranks_per_node = 0;
     std::vector<Algorithm> algorithms;
     std::vector<Protocol> protocols;
     std::vector<std::string> overrides;
     bool collnet = false, no_pxn = false, json = false, csv = false, quiet = false, no_color = false;
+};
+
+struct NcclRow {
+    TestedSize size;
+    CollectiveTime result;
+    std::string algorithm, protocol;  ///< "Ring", "LL128"; "hierarchical", "-" for composed ones
+
+    double time_s() const { return seconds(result.time); }
 };
 
 Options description() {
@@ -189,6 +198,15 @@ std::vector<std::uint32_t> members_of(const NcclOptions& o, const Cluster& clust
     return members;
 }
 
+NcclRow row_of(const CollectiveRequest& request, TestedSize size, CollectiveTime result) {
+    NcclRow row;
+    row.size = size;
+    row.algorithm = request.hierarchical ? "hierarchical" : std::string(algorithm_name(result.plan.algorithm));
+    row.protocol = request.hierarchical ? "-" : std::string(protocol_name(result.plan.protocol));
+    row.result = std::move(result);
+    return row;
+}
+
 std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, const CommModel& comm) {
     std::vector<NcclRow> rows;
     const auto ranks = static_cast<std::uint32_t>(o.request.members.size());
@@ -197,7 +215,7 @@ std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, cons
         const TestedSize size = tested_size(o.request.kind, asked, element_bytes(o.type), ranks);
         const bool barrier = o.request.kind == Collective::barrier;
         if (size.bytes > 0 || barrier)
-            rows.push_back(measure(cluster, comm, o.request, size));
+            rows.push_back(row_of(o.request, size, time_collective(cluster, comm, o.request, size.bytes)));
         else
             ++skipped;
         if (barrier)
@@ -224,9 +242,10 @@ std::string table_text(const NcclOptions& o, const Scenario& s, const std::vecto
                "channels", "limited by"});
     for (const NcclRow& row : rows) {
         table.row({fmt::format("{}", row.size.bytes), fmt::format("{}", row.size.count), o.type,
-                   std::string(reduction_text(o.request.kind)), fmt::format("{:.2f}", row.time_s * 1e6),
-                   fmt::format("{:.2f}", row.alg_bytes_per_s / 1e9), fmt::format("{:.2f}", row.bus_bytes_per_s / 1e9),
-                   "", row.algorithm, row.protocol, fmt::format("{}", row.channels), row.limit});
+                   std::string(reduction_text(o.request.kind)), fmt::format("{:.2f}", row.time_s() * 1e6),
+                   fmt::format("{:.2f}", row.result.alg_bytes_per_s / 1e9),
+                   fmt::format("{:.2f}", row.result.bus_bytes_per_s / 1e9), "", row.algorithm, row.protocol,
+                   fmt::format("{}", row.result.plan.channels), row.result.limit});
     }
     table.print(page);
     return page.text();
@@ -237,10 +256,11 @@ std::string table_csv(const NcclOptions& o, const std::vector<NcclRow>& rows) {
         "size_bytes,count,type,redop,time_us,algbw_gb_per_s,busbw_gb_per_s,algorithm,protocol,channels,latency_us,"
         "limit\n";
     for (const NcclRow& row : rows) {
-        text += fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{}\n", row.size.bytes, row.size.count,
-                            o.type, reduction_text(o.request.kind), row.time_s * 1e6, row.alg_bytes_per_s / 1e9,
-                            row.bus_bytes_per_s / 1e9, row.algorithm, row.protocol, row.channels, row.latency_s * 1e6,
-                            row.limit);
+        text +=
+            fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{}\n", row.size.bytes, row.size.count, o.type,
+                        reduction_text(o.request.kind), row.time_s() * 1e6, row.result.alg_bytes_per_s / 1e9,
+                        row.result.bus_bytes_per_s / 1e9, row.algorithm, row.protocol, row.result.plan.channels,
+                        seconds(row.result.plan.latency) * 1e6, row.result.limit);
     }
     return text;
 }
@@ -260,14 +280,14 @@ std::string table_json(const NcclOptions& o, const Scenario& s, const std::vecto
                                {"count", row.size.count},
                                {"type", o.type},
                                {"redop", reduction_text(o.request.kind)},
-                               {"time_s", row.time_s},
-                               {"algbw_bytes_per_s", row.alg_bytes_per_s},
-                               {"busbw_bytes_per_s", row.bus_bytes_per_s},
+                               {"time_s", row.time_s()},
+                               {"algbw_bytes_per_s", row.result.alg_bytes_per_s},
+                               {"busbw_bytes_per_s", row.result.bus_bytes_per_s},
                                {"algorithm", row.algorithm},
                                {"protocol", row.protocol},
-                               {"channels", row.channels},
-                               {"latency_s", row.latency_s},
-                               {"limit", row.limit}});
+                               {"channels", row.result.plan.channels},
+                               {"latency_s", seconds(row.result.plan.latency)},
+                               {"limit", row.result.limit}});
     }
     return out.dump(2) + "\n";
 }

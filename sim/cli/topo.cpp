@@ -8,7 +8,7 @@
 #include "sim/cli/topo_views.hpp"
 #include "sim/report/page.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/step/forecast.hpp"
+#include "sim/step/build_cluster.hpp"
 #include "topologies/importers/detect.hpp"
 #include "topologies/importers/source_text.hpp"
 

@@ -49,9 +49,9 @@ enum class Outcome : std::uint8_t { done, deadlock, mismatch };
 
 struct EngineResult {
     Outcome outcome = Outcome::done;
-    std::string message;                           ///< deadlock, mismatch: who waits for what
-    Picoseconds end = 0;                           ///< time of the last event
-    Picoseconds period = 0;                        ///< of the last complete step (0 when the program has no step end)
+    std::string message;     ///< deadlock, mismatch: who waits for what
+    Picoseconds end = 0;     ///< time of the last event
+    Picoseconds period = 0;  ///< longest last complete step of any rank (0 when the program has no step end)
     Picoseconds window_begin = 0, window_end = 0;  ///< rank 0's last complete step
     bool periodic = false;
     std::uint32_t steps = 0;                                       ///< complete steps simulated

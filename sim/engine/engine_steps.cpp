@@ -102,6 +102,8 @@ EngineResult Engine::result() {
         out.window_end = last.time.front();
         out.period = out.window_end - out.window_begin;
         for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+            // All windows are equal when the step repeats; otherwise the longest stands for the step.
+            out.period = std::max(out.period, last.time[rank] - (before ? before->time[rank] : 0));
             for (std::size_t a = 0; a < kAccountCount; ++a) {
                 out.accounts[rank][a] = last.accounts[rank][a] - (before ? before->accounts[rank][a] : 0);
             }

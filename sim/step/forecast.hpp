@@ -8,10 +8,8 @@
 
 #include <string>
 
-#include "models/parallel/compiler.hpp"
-#include "sim/engine/engine.hpp"
+#include "models/compute/compute_model.hpp"
 #include "sim/step/result.hpp"
-#include "topologies/graph/cluster.hpp"
 
 namespace fabricast {
 
@@ -22,9 +20,6 @@ struct ForecastOptions {
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).
 Result forecast(const Scenario& scenario, ForecastOptions options = {});
 
-/// The pieces, for tests and later rooms.
-Cluster build_cluster(const Scenario& scenario);
 ComputeModel build_compute(const Scenario& scenario);
-CommFacts comm_facts(const Scenario& scenario);
 
 }  // namespace fabricast

@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "models/parallel/collective_program.hpp"
-#include "sim/engine/engine.hpp"
-#include "topologies/builders/rail_fat_tree.hpp"
+#include "sim/step/build_cluster.hpp"
+#include "sim/step/collective_time.hpp"
 
 namespace fabricast {
 namespace {
@@ -15,33 +14,18 @@ namespace {
 Cluster build(const Platform& platform, const NetworkConstants& constants) {
     const NodeSpec& spec = platform.node;
     const FabricSpec& fabric_spec = *Catalogue::builtin().find_fabric("rail-fat-tree");
-    NodeShape node;
-    node.gpus = spec.gpus;
-    node.nics = platform.nodes > 1 ? spec.nics : 0;
-    node.nvlink_bytes_per_s = platform.gpu.nvlink_achieved_bytes_per_s;
-    node.nvlink_latency_s = spec.nvlink_latency_s;
-    node.pcie_bytes_per_s = platform.gpu.pcie_bytes_per_s;
-    node.pcie_latency_s = spec.pcie_latency_s;
-    node.nic_bytes_per_s = spec.nic_bits_per_s / 8 * constants.efficiency;
-    node.nic_latency_s = spec.nic_latency_s;
+    NodeSpec used = spec;
+    used.nics = platform.nodes > 1 ? spec.nics : 0;
+    used.nic_efficiency = constants.efficiency;
     RailFatTree fabric;
     fabric.nodes = platform.nodes;
     fabric.nodes_per_pod = fabric_spec.nodes_per_pod;
     fabric.switch_latency_s = fabric_spec.switch_latency_s;
-    return build_rail_fat_tree(node, fabric);
+    return build_rail_fat_tree(node_shape(platform.gpu, used), fabric);
 }
 
 CommFacts facts_of(const Platform& platform, const NetworkConstants& constants) {
-    CommFacts facts;
-    facts.generation = platform.gpu.generation;
-    facts.nvswitch = platform.gpu.nvlink_achieved_bytes_per_s > 0;
-    facts.nvls = platform.gpu.nvls;
-    facts.amd_cpu = platform.node.cpu == "amd";
-    facts.nvlink_nccl_bytes_per_s = platform.gpu.nvlink_nccl_bytes_per_s;
-    facts.pcie_nccl_bytes_per_s = platform.gpu.generation == GpuGeneration::volta    ? 12e9
-                                  : platform.gpu.generation == GpuGeneration::ampere ? 24e9
-                                                                                     : 48e9;
-    facts.nic_line_bytes_per_s = platform.node.nic_bits_per_s / 8;
+    CommFacts facts = comm_facts(platform.gpu, platform.node);
     facts.network = constants.timing;
     facts.sharp = platform.sharp;
     return facts;
@@ -77,13 +61,12 @@ Predictor::Predictor(const Platform& platform, const NetworkConstants& constants
     : cluster_(build(platform, constants)), comm_(cluster_, facts_of(platform, constants), std::move(settings)) {}
 
 Predictor::Prediction Predictor::predict(Collective kind, std::int64_t bytes) const {
-    CollectiveProgram calls(cluster_, comm_);
-    std::vector<std::uint32_t> members(cluster_.gpu_count());
-    std::iota(members.begin(), members.end(), 0u);
-    const CollectivePlan plan = calls.collective(members, kind, bytes);
-    const program::Program program = calls.build();
-    const engine::EngineResult run = engine::Engine(program, cluster_.links().capacity).run();
-    return {static_cast<double>(run.end) * 1e-6, plan.algorithm, plan.protocol, plan.channels};
+    CollectiveRequest request;
+    request.kind = kind;
+    request.members.resize(cluster_.gpu_count());
+    std::iota(request.members.begin(), request.members.end(), 0u);
+    const CollectiveTime timed = time_collective(cluster_, comm_, request, bytes);
+    return {static_cast<double>(timed.time) * 1e-6, timed.plan.algorithm, timed.plan.protocol, timed.plan.channels};
 }
 
 }  // namespace fabricast

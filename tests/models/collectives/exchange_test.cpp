@@ -203,23 +203,13 @@ TEST(Exchange, OneNodeMeasured) {
         std::getline(cells, ranks, ',');
         std::getline(cells, bytes, ',');
         std::getline(cells, latency, ',');
-        const std::string name = gpu == "H100-SXM"   ? "H100-SXM-80G"
-                                 : gpu == "H200-SXM" ? "H200-SXM-141G"
-                                 : gpu == "B200"     ? "B200-SXM-180G"
-                                                     : gpu;
-        const GpuSpec* spec = Catalogue::builtin().find_gpu(name);
-        ASSERT_NE(spec, nullptr) << name;
-        Platform p;
-        p.node = {.nics = 0, .nvlink = spec->nvlink_achieved_bytes_per_s, .pcie = spec->pcie_bytes_per_s, .nic = 1e9};
-        const Cluster cluster = cluster_of(p, 1);
-        CommFacts facts;
-        facts.generation = spec->generation;
-        facts.nvlink_nccl_bytes_per_s = spec->nvlink_nccl_bytes_per_s;
-        const CommModel model(cluster, facts, {});
+        const TableNode node = table_node(gpu);
+        ASSERT_NE(node.spec, nullptr) << gpu;
+        const CommModel model(node.cluster, node.facts, {});
         const auto n = static_cast<std::uint32_t>(std::stoul(ranks));
         const CommGroup group = model.make_group(gpus(n));
-        const double t =
-            seconds_alone(cluster, model.exchange(group, traffic_of(Collective::all_to_all, n, std::stoll(bytes))));
+        const double t = seconds_alone(node.cluster,
+                                       model.exchange(group, traffic_of(Collective::all_to_all, n, std::stoll(bytes))));
         errors.push_back(std::abs(t * 1e6 / std::stod(latency) - 1));
     }
     ASSERT_GT(errors.size(), 50u);

@@ -28,26 +28,15 @@ TEST(Measured, OneNodeSample) {
         std::getline(cells, ranks, ',');
         std::getline(cells, bytes, ',');
         std::getline(cells, latency, ',');
-        const std::string name = gpu == "H100-SXM"   ? "H100-SXM-80G"
-                                 : gpu == "H200-SXM" ? "H200-SXM-141G"
-                                 : gpu == "B200"     ? "B200-SXM-180G"
-                                                     : gpu;
-        const GpuSpec* spec = Catalogue::builtin().find_gpu(name);
-        ASSERT_NE(spec, nullptr) << name;
-        Platform p;
-        p.node = {.nics = 0, .nvlink = spec->nvlink_achieved_bytes_per_s, .pcie = spec->pcie_bytes_per_s, .nic = 1e9};
-        const Cluster cluster = cluster_of(p, 1);
-        CommFacts facts;
-        facts.generation = spec->generation;
-        facts.nvls = spec->nvls;
-        facts.nvlink_nccl_bytes_per_s = spec->nvlink_nccl_bytes_per_s;
-        const CommModel model(cluster, facts, {});
+        const TableNode node = table_node(gpu);
+        ASSERT_NE(node.spec, nullptr) << gpu;
+        const CommModel model(node.cluster, node.facts, {});
         const CommGroup group = model.make_group(gpus(static_cast<std::uint32_t>(std::stoul(ranks))));
         const Collective kind = op == "all_reduce"   ? Collective::all_reduce
                                 : op == "all_gather" ? Collective::all_gather
                                                      : Collective::reduce_scatter;
         const Bytes size = std::stoll(bytes);
-        const double time = run_seconds(cluster, model, group, kind, model.plan(group, kind, size));
+        const double time = run_seconds(node.cluster, model, group, kind, model.plan(group, kind, size));
         const double error = std::abs(time * 1e6 / std::stod(latency) - 1);
         EXPECT_LT(error, .45) << line << " predicted " << time * 1e6 << " us";
         (size >= kMiB ? large : small).push_back(error);

@@ -107,6 +107,31 @@ inline std::map<LinkId, double> link_bytes(const CommModel& model, const CommGro
     return bytes;
 }
 
+/// One node of the GPUs a measured table names ("H100-SXM"). spec is null for unknown names.
+struct TableNode {
+    const GpuSpec* spec = nullptr;
+    Cluster cluster;
+    CommFacts facts;
+};
+inline TableNode table_node(const std::string& gpu) {
+    const std::string name = gpu == "H100-SXM"   ? "H100-SXM-80G"
+                             : gpu == "H200-SXM" ? "H200-SXM-141G"
+                             : gpu == "B200"     ? "B200-SXM-180G"
+                                                 : gpu;
+    TableNode out;
+    out.spec = Catalogue::builtin().find_gpu(name);
+    if (out.spec == nullptr)
+        return out;
+    Platform p;
+    p.node = {
+        .nics = 0, .nvlink = out.spec->nvlink_achieved_bytes_per_s, .pcie = out.spec->pcie_bytes_per_s, .nic = 1e9};
+    out.cluster = cluster_of(p, 1);
+    out.facts.generation = out.spec->generation;
+    out.facts.nvls = out.spec->nvls;
+    out.facts.nvlink_nccl_bytes_per_s = out.spec->nvlink_nccl_bytes_per_s;
+    return out;
+}
+
 /// Latency + the busiest link (or own ceiling): exact for one collective alone.
 inline double run_seconds(const Cluster& cluster, const CommModel& model, const CommGroup& group, Collective kind,
                           const CollectivePlan& plan) {

@@ -223,6 +223,9 @@ TEST_F(Compiled, PipelineMessages) {
         expect(PeerSlot::receive_forward, false, in);
         expect(PeerSlot::send_backward, true, in);
         expect(PeerSlot::receive_backward, false, out);
+        // a stage in the middle sends most: every output forward, every gradient back
+        const bool middle = l.pp > 2;
+        EXPECT_EQ(step.messages_per_rank, middle ? 2 * m * l.vpp : 2 * m * l.vpp - m);
     });
 }
 

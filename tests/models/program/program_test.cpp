@@ -153,6 +153,7 @@ TEST(ProgramValidate, NamesEachBrokenRule) {
         // ranks and groups
         {"rank 1 has no template", [](Program& p) { p.ranks[1].tmpl = 1; }},
         {"rank 1 has slowness 0", [](Program& p) { p.ranks[1].slowness = 0; }},
+        {"rank 1 has slowness 65535, at least 65536", [](Program& p) { p.ranks[1].slowness = kFullSpeed - 1; }},
         {"rank 0 does not bind a repeat of template both", [](Program& p) { p.templates[0].nodes[0].bound = 0; }},
         {"rank 1 does not bind a repeat of template both",
          [](Program& p) {

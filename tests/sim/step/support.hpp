@@ -12,7 +12,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/parallel/compiler.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/step/build_cluster.hpp"
 #include "sim/step/forecast.hpp"
 
 namespace fabricast::test {

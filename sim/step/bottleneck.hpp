@@ -1,0 +1,19 @@
+// What holds an activity that has the network to itself: the narrowest of its links, or its own cap.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topologies/graph/links.hpp"
+
+namespace fabricast {
+
+struct Bottleneck {
+    Rate rate = 0;     ///< of the activity's work; 0 when it has neither links nor a cap
+    std::string name;  ///< the link's name, "channels" for a cap
+};
+
+/// cap 0 = none. Of equally narrow links the first counts.
+Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Rate cap);
+
+}  // namespace fabricast

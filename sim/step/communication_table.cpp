@@ -1,0 +1,100 @@
+#include "sim/step/communication_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/engine/network.hpp"
+#include "sim/step/bottleneck.hpp"
+
+namespace fabricast {
+
+namespace {
+
+// Calls of two stages whose groups lie differently but cost the same are one row.
+bool same_cost(const CommRow& a, const CommRow& b) {
+    return a.what == b.what && a.kind == b.kind && a.group == b.group && a.bytes == b.bytes &&
+           a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels && a.time_s == b.time_s;
+}
+
+void add_row(std::vector<CommRow>& rows, CommRow row) {
+    const auto at = std::find_if(rows.begin(), rows.end(), [&](const CommRow& other) { return same_cost(other, row); });
+    if (at == rows.end())
+        rows.push_back(std::move(row));
+    else
+        at->calls_per_rank = std::max(at->calls_per_rank, row.calls_per_rank);
+}
+
+}  // namespace
+
+std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster& cluster) {
+    std::vector<CommRow> out;
+    const program::Program& p = step.program;
+    for (const CallSummary& call : step.calls) {
+        const program::Group& group = p.groups[call.example_group];
+        if (group.members.size() < 2)
+            continue;
+        CommRow row;
+        row.what = call.info.what;
+        row.kind = collective_name(call.info.kind);
+        row.group = call.group;
+        row.bytes = call.info.bytes * call.info.share / 1000;
+        row.calls_per_rank = call.calls_per_rank;
+        row.algorithm = algorithm_name(call.plan.algorithm);
+        row.protocol = protocol_name(call.plan.protocol);
+        row.channels = call.plan.channels;
+        const program::Plan& plan = p.plans[call.call][group.shape];
+        Picoseconds slowest = 0;
+        for (const program::Activity& activity : plan.activities) {
+            const Bottleneck b =
+                bottleneck(cluster.links(), p.demands[group.demands[activity.demand_class]], activity.cap);
+            const Picoseconds time = engine::Network::duration(activity.work, b.rate);
+            if (time <= slowest)
+                continue;
+            slowest = time;
+            row.limiting_link = b.name;
+        }
+        row.time_s = seconds(plan.latency + slowest);
+        if (row.time_s > 0) {
+            row.busbw_bytes_per_s =
+                static_cast<double>(row.bytes) / row.time_s *
+                bus_bandwidth_factor(call.info.kind, static_cast<std::uint32_t>(group.members.size()));
+        }
+        constexpr Account kSlotAccounts[] = {Account::comm_tp, Account::comm_parameter, Account::comm_gradient,
+                                             Account::comm_other, Account::comm_other};
+        row.account = kSlotAccounts[static_cast<std::size_t>(call.info.slot)];
+        add_row(out, std::move(row));
+    }
+    // one row for pipeline messages
+    if (!p.routes.empty()) {
+        CommRow row;
+        row.what = "pipeline send/receive";
+        row.kind = "send_recv";
+        row.group = fmt::format("pp {}", step.stages.size());
+        row.calls_per_rank = step.messages_per_rank;
+        for (const program::Batch& batch : p.batches) {
+            for (const program::MessageHalf& half : batch.halves)
+                row.bytes = std::max(row.bytes, half.bytes);
+        }
+        Picoseconds slowest = 0;
+        for (const program::Route& route : p.routes) {
+            const Bottleneck b = bottleneck(cluster.links(), p.demands[route.demand], route.cap);
+            const Picoseconds time = route.latency + engine::Network::duration(row.bytes, b.rate);
+            if (time <= slowest)
+                continue;
+            slowest = time;
+            row.limiting_link = b.name;
+        }
+        row.time_s = seconds(slowest);
+        row.busbw_bytes_per_s = static_cast<double>(row.bytes) / row.time_s;
+        row.account = Account::comm_pp;
+        add_row(out, std::move(row));
+    }
+    std::stable_sort(out.begin(), out.end(), [](const CommRow& a, const CommRow& b) {
+        return a.time_s * static_cast<double>(std::max<std::int64_t>(a.calls_per_rank, 1)) >
+               b.time_s * static_cast<double>(std::max<std::int64_t>(b.calls_per_rank, 1));
+    });
+    return out;
+}
+
+}  // namespace fabricast
