@@ -141,6 +141,8 @@ public:
     /// unknown library, channels out of range, facts without a link speed.
     CommModel(const Cluster& cluster, CommFacts facts, CommSettings settings);
 
+    const CommSettings& settings() const { return settings_; }
+
     /// members: distinct, at least one. Any placement is allowed. Throws std::invalid_argument otherwise.
     CommGroup make_group(std::span<const GpuId> members) const;
 

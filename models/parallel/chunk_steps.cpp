@@ -115,7 +115,7 @@ private:
                     scaled_up(wire, rings[r].channels, static_cast<std::int64_t>(comm_group.ring.channels) * n));
                 const auto slot = static_cast<std::uint16_t>(first_slot + 2 * r);
                 e.slot.push_back(slot);
-                bind(rings[r], slot, plan, inside);
+                bind(rings[r], slot, plan, inside, comm_group.ring.channels);
             }
             most = std::max(most, e.count);
         }
@@ -129,8 +129,15 @@ private:
                &p_.groups[rank.groups[slot]] == &group;
     }
 
-    void bind(const Ring& ring, std::uint16_t slot, const CollectivePlan& plan, const HopLatency& inside) {
+    void bind(const Ring& ring, std::uint16_t slot, const CollectivePlan& plan, const HopLatency& inside,
+              std::uint32_t channels) {
+        Rate cap = 0;  // of all channels
+        for (const PlannedActivity& activity : plan.activities)
+            cap += activity.cap;
         const std::size_t n = ring.order.size();
+        const bool single_node = std::all_of(ring.order.begin(), ring.order.end(), [&](GpuId gpu) {
+            return cluster_.node_of(gpu) == cluster_.node_of(ring.order.front());
+        });
         for (std::size_t i = 0; i < n; ++i) {
             const GpuId from = ring.order[i], to = ring.order[(i + 1) % n], previous = ring.order[(i + n - 1) % n];
             program::Rank& rank = p_.ranks[index(from)];
@@ -149,6 +156,8 @@ private:
             route.demand = static_cast<std::uint32_t>(p_.demands.size());
             route.uses_network = network;
             route.uses_nvlink = !network && cluster_.has_nvswitch();
+            if (cap > 0 && (network || single_node))  // over nodes the ceiling is the network's
+                route.cap = std::max<Rate>(1, cap / channels * ring.channels);
             p_.demands.push_back(std::move(uses));
             rank.peers[slot] = {static_cast<std::uint32_t>(index(to)), 1000u + slot,
                                 static_cast<std::uint32_t>(p_.routes.size()), kBufferSlots};

@@ -173,6 +173,9 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
         else
             chains.push_back({std::move(order), group.ring.channels_of_pattern(r)});
     }
+    Rate most_of_all = 0;  // of the library, all channels together
+    for (const PlannedActivity& activity : plan.activities)
+        most_of_all += activity.cap;
     const Bytes wire = wire_bytes(size, plan.protocol);
     const std::uint32_t crossings = group.nodes == 1 ? 0 : group.nodes - (group.most_on_node == 1 ? 1 : 0);
     const double outside_us = crossings > 0 ? hop_latency_us(Algorithm::ring, plan.protocol, true, true) : 0;
@@ -217,6 +220,8 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
                 const bool network = cluster.node_of(chain[at]) != cluster.node_of(chain[at + 1]);
                 rank.peers[next].send_route = add_route(p, links, network ? crossing : inside);
                 p.routes.back().cap = rate_from_bytes_per_s(used * channel_gb_per_s(generation) * 1e9);
+                if (most_of_all > 0 && (network || group.nodes == 1))  // over nodes it is the network's
+                    p.routes.back().cap = std::min(p.routes.back().cap, most_of_all / group.ring.channels * channels);
             }
             const auto pass_on = [&](Bytes chunk) {
                 std::uint32_t received = begin;

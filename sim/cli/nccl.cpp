@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "sim/cli/command_line.hpp"
@@ -31,13 +32,15 @@ struct NcclOptions {
     std::vector<Algorithm> algorithms;
     std::vector<Protocol> protocols;
     std::vector<std::string> overrides;
-    bool collnet = false, no_pxn = false, json = false, csv = false, quiet = false, no_color = false;
+    bool collnet = false, no_pxn = false, steps = false, json = false, csv = false, quiet = false, no_color = false;
 };
 
 struct NcclRow {
     TestedSize size;
     CollectiveTime result;
     std::string algorithm, protocol;  ///< "Ring", "LL128"; "hierarchical", "-" for composed ones
+
+    std::optional<Picoseconds> steps;  ///< time step by step, where asked for and possible
 
     double time_s() const { return seconds(result.time); }
 };
@@ -61,6 +64,7 @@ Options description() {
                                                                     "all_to_all: rank 0 receives X times the mean")(
         "hierarchical", "composed: in the node, between nodes, in the node")(
         "collnet", "switches reduce (SHARP) and the library uses it")("no-pxn", "as NCCL_PXN_DISABLE=1")(
+        "chunk-steps", "also time every chunk and message, up to 64 ranks, beside the fluid model")(
         "set", po::value<std::vector<std::string>>()->value_name("key=value"),
         "override one key of the scenario; repeatable")("json", "as JSON")("csv", "as CSV")(
         "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
@@ -154,6 +158,7 @@ NcclOptions read(const po::variables_map& values) {
         o.overrides = values["set"].as<std::vector<std::string>>();
     o.collnet = values.count("collnet") > 0;
     o.no_pxn = values.count("no-pxn") > 0;
+    o.steps = values.count("chunk-steps") > 0;
     o.json = values.count("json") > 0;
     o.csv = values.count("csv") > 0;
     o.quiet = values.count("quiet") > 0;
@@ -207,16 +212,19 @@ NcclRow row_of(const CollectiveRequest& request, TestedSize size, CollectiveTime
     return row;
 }
 
-std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, const CommModel& comm) {
+std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, const CommModel& comm,
+                              GpuGeneration generation) {
     std::vector<NcclRow> rows;
     const auto ranks = static_cast<std::uint32_t>(o.request.members.size());
     int skipped = 0;
     for (Bytes asked = o.begin; asked <= o.end;) {
         const TestedSize size = tested_size(o.request.kind, asked, element_bytes(o.type), ranks);
         const bool barrier = o.request.kind == Collective::barrier;
-        if (size.bytes > 0 || barrier)
+        if (size.bytes > 0 || barrier) {
             rows.push_back(row_of(o.request, size, time_collective(cluster, comm, o.request, size.bytes)));
-        else
+            if (o.steps)
+                rows.back().steps = time_in_steps(cluster, comm, generation, o.request, size.bytes);
+        } else
             ++skipped;
         if (barrier)
             break;
@@ -235,17 +243,32 @@ std::string title(const NcclOptions& o, const Scenario& s) {
 
 std::string table_text(const NcclOptions& o, const Scenario& s, const std::vector<NcclRow>& rows,
                        const Terminal& terminal) {
-    report::Page page(terminal.color, terminal.unicode, 140);
+    report::Page page(terminal.color, terminal.unicode, o.steps ? 164 : 140);
     page.add(title(o, s), report::Paint::bold).end();
-    report::Table table("rrllrrrlllrl");
-    table.row({"size B", "count", "type", "redop", "time us", "algbw GB/s", "busbw GB/s", "", "algorithm", "protocol",
-               "channels", "limited by"});
+    report::Table table(o.steps ? "rrllrrrlllrlrr" : "rrllrrrlllrl");
+    std::vector<std::string> head = {"size B",     "count", "type",      "redop",    "time us",  "algbw GB/s",
+                                     "busbw GB/s", "",      "algorithm", "protocol", "channels", "limited by"};
+    if (o.steps)
+        head.insert(head.end(), {"steps us", "off"});
+    table.row(head);
     for (const NcclRow& row : rows) {
-        table.row({fmt::format("{}", row.size.bytes), fmt::format("{}", row.size.count), o.type,
-                   std::string(reduction_text(o.request.kind)), fmt::format("{:.2f}", row.time_s() * 1e6),
-                   fmt::format("{:.2f}", row.result.alg_bytes_per_s / 1e9),
-                   fmt::format("{:.2f}", row.result.bus_bytes_per_s / 1e9), "", row.algorithm, row.protocol,
-                   fmt::format("{}", row.result.plan.channels), row.result.limit});
+        std::vector<std::string> cells = {fmt::format("{}", row.size.bytes),
+                                          fmt::format("{}", row.size.count),
+                                          o.type,
+                                          std::string(reduction_text(o.request.kind)),
+                                          fmt::format("{:.2f}", row.time_s() * 1e6),
+                                          fmt::format("{:.2f}", row.result.alg_bytes_per_s / 1e9),
+                                          fmt::format("{:.2f}", row.result.bus_bytes_per_s / 1e9),
+                                          "",
+                                          row.algorithm,
+                                          row.protocol,
+                                          fmt::format("{}", row.result.plan.channels),
+                                          row.result.limit};
+        if (o.steps) {
+            cells.push_back(row.steps ? fmt::format("{:.2f}", seconds(*row.steps) * 1e6) : "-");
+            cells.push_back(row.steps ? fmt::format("{:+.1f} %", (seconds(*row.steps) / row.time_s() - 1) * 100) : "-");
+        }
+        table.row(cells);
     }
     table.print(page);
     return page.text();
@@ -254,13 +277,13 @@ std::string table_text(const NcclOptions& o, const Scenario& s, const std::vecto
 std::string table_csv(const NcclOptions& o, const std::vector<NcclRow>& rows) {
     std::string text =
         "size_bytes,count,type,redop,time_us,algbw_gb_per_s,busbw_gb_per_s,algorithm,protocol,channels,latency_us,"
-        "limit\n";
+        "limit,steps_us\n";
     for (const NcclRow& row : rows) {
-        text +=
-            fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{}\n", row.size.bytes, row.size.count, o.type,
-                        reduction_text(o.request.kind), row.time_s() * 1e6, row.result.alg_bytes_per_s / 1e9,
-                        row.result.bus_bytes_per_s / 1e9, row.algorithm, row.protocol, row.result.plan.channels,
-                        seconds(row.result.plan.latency) * 1e6, row.result.limit);
+        text += fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{},{}\n", row.size.bytes, row.size.count,
+                            o.type, reduction_text(o.request.kind), row.time_s() * 1e6,
+                            row.result.alg_bytes_per_s / 1e9, row.result.bus_bytes_per_s / 1e9, row.algorithm,
+                            row.protocol, row.result.plan.channels, seconds(row.result.plan.latency) * 1e6,
+                            row.result.limit, row.steps ? fmt::format("{:.3f}", seconds(*row.steps) * 1e6) : "");
     }
     return text;
 }
@@ -288,6 +311,8 @@ std::string table_json(const NcclOptions& o, const Scenario& s, const std::vecto
                                {"channels", row.result.plan.channels},
                                {"latency_s", seconds(row.result.plan.latency)},
                                {"limit", row.result.limit}});
+        if (o.steps)
+            out["rows"].back()["steps_time_s"] = row.steps ? ordered_json(seconds(*row.steps)) : ordered_json();
     }
     return out.dump(2) + "\n";
 }
@@ -312,7 +337,7 @@ int nccl(const Arguments& arguments) {
     std::vector<NcclRow> rows;
     try {
         const CommModel comm(cluster, facts, scenario.comm);
-        rows = all_rows(options, cluster, comm);
+        rows = all_rows(options, cluster, comm, facts.generation);
     } catch (const std::invalid_argument& error) {
         throw ScenarioError(fmt::format("fabricast nccl: {}", error.what()));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,12 @@ struct CollectiveTime {
 /// not end the program (our bug).
 CollectiveTime time_collective(const Cluster& cluster, const CommModel& comm, const CollectiveRequest& request,
                                Bytes bytes);
+
+/// The same collective taken apart into its steps (models/parallel/chunk_steps.hpp, message_steps.hpp), for comparison with
+/// the fluid time: rings and chains chunk by chunk, exchanges message by message. Empty for trees, NVLS, PAT, CollNet,
+/// composed ones, and for more than kMostRanksInSteps ranks.
+std::optional<Picoseconds> time_in_steps(const Cluster& cluster, const CommModel& comm, GpuGeneration generation,
+                                         const CollectiveRequest& request, Bytes bytes);
+inline constexpr std::size_t kMostRanksInSteps = 64;
 
 }  // namespace fabricast

@@ -43,6 +43,15 @@ TEST(Nccl, TableOnAPreset) {
         EXPECT_TRUE(contains(ended.out, part)) << part;
 }
 
+TEST(Nccl, ChunkStepsStandBesideTheFluidTime) {
+    const Ended ring = fabricast("nccl --cluster hgx-h100 --algo Ring -b 64M -e 64M --chunk-steps --json");
+    ASSERT_EQ(ring.code, 0) << ring.err;
+    const nlohmann::json row = nlohmann::json::parse(ring.out)["rows"][0];
+    EXPECT_NEAR(row["steps_time_s"].get<double>() / row["time_s"].get<double>(), 1, 0.01);
+    const Ended nvls = fabricast("nccl --cluster hgx-h100 -b 64M -e 64M --chunk-steps --json");
+    EXPECT_TRUE(nlohmann::json::parse(nvls.out)["rows"][0]["steps_time_s"].is_null()) << "NVLS is not taken apart";
+}
+
 TEST(Nccl, JsonAndCsvSayTheSame) {
     const std::string arguments = "nccl --cluster hgx-h100 --nodes 2 --op alltoall_perf -b 1G -e 1G ";
     const Ended json = fabricast(arguments + "--json"), csv = fabricast(arguments + "--csv");

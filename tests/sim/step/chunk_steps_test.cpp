@@ -31,14 +31,14 @@ Cluster h100(std::uint32_t nodes) {
     return build_rail_fat_tree(node, fabric);
 }
 
-CommModel ring_only(const Cluster& cluster) {
+CommModel ring_only(const Cluster& cluster, Protocol protocol = Protocol::simple) {
     CommFacts facts;
     facts.nvls = true;
     facts.nvlink_nccl_bytes_per_s = 370.8e9;
     facts.nic_line_bytes_per_s = 50e9;
     CommSettings settings;
     settings.algorithms = {Algorithm::ring};
-    settings.protocols = {Protocol::simple};
+    settings.protocols = {protocol};
     return CommModel(cluster, facts, settings);
 }
 
@@ -79,6 +79,22 @@ TEST(ChunkSteps, AgreeWithTheFluidModel) {
             }
         }
     }
+}
+
+// The ceiling of the library's channels holds chunks too: LL reaches a third of the wire.
+TEST(ChunkSteps, KeepTheCeilingOfTheProtocol) {
+    const Cluster cluster = h100(1);
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128}) {
+        const CommModel comm = ring_only(cluster, protocol);
+        for (const Bytes size : {Bytes{1} << 20, Bytes{1} << 24, Bytes{1} << 28}) {
+            const Times t = both(cluster, comm, 8, Collective::all_reduce, size);
+            EXPECT_NEAR(t.chunk_s / t.fluid_s, 1, 0.01) << protocol_name(protocol) << ' ' << size;
+        }
+    }
+    const Cluster two = h100(2);
+    const CommModel comm = ring_only(two, Protocol::ll);
+    const Times t = both(two, comm, 16, Collective::all_gather, Bytes{1} << 28);
+    EXPECT_LT(std::abs(t.chunk_s - t.fluid_s), 0.01 * t.fluid_s + t.latency_s);
 }
 
 // No chunk schedule beats the wire.
