@@ -12,7 +12,7 @@
 #include "sim/cli/run_stats.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/expectation.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/forecast.hpp"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast {
 

@@ -6,7 +6,7 @@
 #include <cassert>
 
 #include "sim/report/expectation.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 #include "sim/report/sections.hpp"
 #include "sim/report/text.hpp"
 

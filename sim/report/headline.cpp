@@ -1,7 +1,7 @@
 // MFU = model FLOPs / (step time x GPUs x dense peak); HFU the same with recomputation counted.
 #include <cassert>
 
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast {
 namespace {

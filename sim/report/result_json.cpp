@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/expectation.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 #include "sim/report/text.hpp"
 
 namespace fabricast {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/report/page.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 #include "sim/report/text.hpp"
 
 namespace fabricast::report {

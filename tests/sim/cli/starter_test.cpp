@@ -3,7 +3,7 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/transformer/architecture.hpp"
 #include "sim/cli/starter.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/forecast.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "sample_result.hpp"
 #include "sim/report/expectation.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast {
 namespace {

@@ -1,7 +1,7 @@
 // A result made by hand: two stages of a 1024-GPU run, so that views can be tested without a simulation.
 #pragma once
 
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast::testing {
 

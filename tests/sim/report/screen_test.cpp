@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "sample_result.hpp"
-#include "sim/report/result.hpp"
+#include "sim/report/views.hpp"
 #include "sim/report/text.hpp"
 
 namespace fabricast {
