@@ -26,7 +26,8 @@ bool empty(const Kernel& k) {
         return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
     };
     switch (k.kind) {
-        case KernelKind::gemm: return any_zero({k.count, k.batch, k.m, k.n, k.k});
+        case KernelKind::gemm:
+        case KernelKind::grouped_gemm: return any_zero({k.count, k.batch, k.m, k.n, k.k});
         case KernelKind::attention_forward:
         case KernelKind::attention_backward:
             return any_zero({k.count, k.batch, k.heads, k.kv_heads, k.sq, k.sk, k.head_dim});
@@ -74,7 +75,8 @@ KernelTime ComputeModel::time(const Kernel& kernel, Interference state) const {
     const auto price = [&](Interference in) {
         const Available left = available(*gpu_, in);
         switch (kernel.kind) {
-            case KernelKind::gemm: return gemm_time(*gpu_, kernel, peak_flops(kernel.precision), left);
+            case KernelKind::gemm:
+            case KernelKind::grouped_gemm: return gemm_time(*gpu_, kernel, peak_flops(kernel.precision), left);
             case KernelKind::attention_forward:
             case KernelKind::attention_backward:
                 return attention_time(*gpu_, *attention_, kernel, peak_flops(attention_precision(kernel.precision)),

@@ -10,16 +10,23 @@
 
 namespace fabricast {
 
-enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved };
+enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dual_pipe };
+enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses };
+enum class ExpertDispatch : std::uint8_t { all_to_all, all_gather, node_aware };
 enum class ReduceEvery : std::uint8_t { step, micro_batch };
 
 struct Layout {
     std::int64_t tp = 1, cp = 1, ep = 1, pp = 1, dp = 1, vpp = 1;
     bool sequence_parallel = false;
-    int zero = 0;  ///< ZeRO stage 0..3
+    std::int64_t etp = 0;          ///< tensor parallelism of routed experts; 0 = tp
+    int zero = 0;                  ///< ZeRO stage 0..3; FSDP is 3
+    std::int64_t shard_group = 0;  ///< ranks of dp that share one sharded copy (HSDP); 0 = all of dp (and cp)
     Schedule schedule = Schedule::one_f_one_b;
     std::string order = "tp-cp-ep-dp-pp";  ///< fastest-varying first
+    std::vector<std::int64_t>
+        stage_layers;  ///< layers of every model chunk in model order, pp vpp of them; empty = even
     std::int64_t world() const { return tp * cp * pp * dp; }
+    std::int64_t expert_tp() const { return etp > 0 ? etp : tp; }
 };
 
 struct TrainingPlan {
@@ -29,6 +36,12 @@ struct TrainingPlan {
     std::int64_t micro_batch = 1;
     Precision precision = Precision::bf16;
     Recompute recompute = Recompute::none;
+    std::int64_t recompute_layers = 0;  ///< layers of a chunk that are recomputed; 0 = all
+    ContextExchange context = ContextExchange::ring;
+    ExpertDispatch dispatch = ExpertDispatch::all_to_all;
+    double capacity_factor = 0;         ///< tokens an expert takes at most / mean; 0 = no dropping
+    double expert_imbalance = 1;        ///< hottest rank's tokens / mean
+    bool reshard_after_forward = true;  ///< ZeRO-3: parameters are gathered again for the backward
     bool overlap_grad_reduce = false;
     bool overlap_param_gather = false;
     ReduceEvery reduce_every = ReduceEvery::step;

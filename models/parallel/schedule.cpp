@@ -138,6 +138,10 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
         case Schedule::gpipe: return pipeline.gpipe();
         case Schedule::one_f_one_b: return pipeline.one_f_one_b();
         case Schedule::interleaved: return pipeline.interleaved();
+        case Schedule::zb_h1:
+        case Schedule::zb_h2:
+        case Schedule::zb_v:
+        case Schedule::dual_pipe: break;
     }
     return {};
 }

@@ -22,7 +22,8 @@
 
 namespace fabricast {
 
-ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r) {
+ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r,
+                                 const LayerShape&) {
     const detail::LocalSizes n = detail::local_sizes(a, s);
     const std::int64_t width = detail::element_bytes(s.precision);
     const bool fp8 = s.precision == Precision::fp8, eager = f.fusion == Fusion::eager;

@@ -13,6 +13,13 @@
 
 namespace fabricast {
 
+LayerShape layer_shape(const Architecture& a, std::int64_t layer) {
+    LayerShape shape;
+    shape.moe = a.moe.experts > 0 && layer >= a.moe.first_dense && (layer + 1) % a.moe.every == 0;
+    shape.window = a.full_every > 0 && (layer + 1) % a.full_every == 0 ? 0 : a.window;
+    return shape;
+}
+
 std::int64_t padded_vocab(const Architecture& a, std::int64_t tensor_parallel) {
     assert(a.vocab_multiple > 0 && tensor_parallel > 0 && "padding unit must be positive");
     const std::int64_t unit = a.vocab_multiple * tensor_parallel;

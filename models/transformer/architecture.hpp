@@ -1,4 +1,4 @@
-// A dense decoder: shapes, parameters, FLOPs. Knows nothing of parallel layouts.
+// A decoder, dense or mixture of experts: shapes, parameters, FLOPs. Knows nothing of parallel layouts.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,21 @@
 #include <vector>
 
 namespace fabricast {
+
+/// grouped: query heads share key and value heads (multi-head when equal, multi-query when one); latent: queries, keys
+/// and values are projected up from compressed vectors (DeepSeek's MLA).
+enum class AttentionKind : std::uint8_t { grouped, latent };
+
+/// Mixture of experts: in every `every`-th layer from `first_dense` on, the MLP is replaced by routed experts.
+struct Moe {
+    std::int64_t experts = 0;  ///< 0 = a dense model
+    std::int64_t top_k = 0;
+    std::int64_t ffn = 0;         ///< width of one routed expert
+    std::int64_t shared_ffn = 0;  ///< width of all shared experts together; 0 = none
+    std::int64_t first_dense = 0;
+    std::int64_t every = 1;  ///< 2: every second layer is MoE, the others dense (the last of each `every` is MoE)
+    bool router_bias = false, shared_gate = false, expert_bias = false;
+};
 
 struct Architecture {
     std::string name;    ///< "llama-70b"
@@ -21,8 +36,28 @@ struct Architecture {
     bool qkv_bias = false;
     bool tied_embeddings = false;
     bool rotary = true;
-    std::string source;  ///< where the shape comes from
+    Moe moe;
+    AttentionKind attention = AttentionKind::grouped;
+    // latent attention; head_dim = nope + rope is the width of a query and key head
+    std::int64_t query_rank = 0;  ///< 0 = queries are projected in one step
+    std::int64_t key_value_rank = 0, rope_dim = 0, value_dim = 0;
+    std::int64_t window = 0;                   ///< sliding attention window in tokens; 0 = none
+    std::int64_t full_every = 0;               ///< with a window: every n-th layer attends in full; 0 = none does
+    bool projection_bias = false;              ///< bias of the attention output alone
+    bool qk_norm = false, post_norms = false;  ///< norms of q and k per head; norms behind both blocks
+    bool parallel_block = false;               ///< attention and MLP read one norm (Falcon)
+    bool attention_sinks = false;              ///< a learned logit per head (GPT-OSS)
+    std::int64_t mtp_layers = 0;               ///< multi-token prediction modules
+    std::string source;                        ///< where the shape comes from
 };
+
+/// What distinguishes one layer from another of the same model.
+struct LayerShape {
+    bool moe = false;
+    std::int64_t window = 0;  ///< 0 = full attention
+    bool operator==(const LayerShape&) const = default;
+};
+LayerShape layer_shape(const Architecture& a, std::int64_t layer);
 
 /// Vocabulary rounded up to vocab_multiple * tensor_parallel.
 std::int64_t padded_vocab(const Architecture& a, std::int64_t tensor_parallel);

@@ -47,7 +47,8 @@ void context_copy(KernelList& list, const SoftwareFeatures& f) {
 
 using detail::KernelList;
 
-std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece) {
+std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece,
+                                    const LayerShape&) {
     KernelList list(a, s, f);
     switch (piece) {
         case Piece::norm_attention:
@@ -67,13 +68,17 @@ std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const
             break;
         case Piece::residual_attention:
         case Piece::residual_mlp: list.residual_forward(); break;
+        case Piece::moe_shared:
+        case Piece::moe_route:
+        case Piece::moe_experts:
+        case Piece::moe_combine:
         case Piece::count: break;
     }
     return list.take();
 }
 
-std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
-                                          Piece piece) {
+std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece,
+                                          const LayerShape&) {
     KernelList list(a, s, f);
     const detail::LocalSizes& n = list.sizes();
     switch (piece) {
@@ -96,13 +101,17 @@ std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s,
             break;
         case Piece::residual_attention:
         case Piece::residual_mlp: list.residual_backward(); break;
+        case Piece::moe_shared:
+        case Piece::moe_route:
+        case Piece::moe_experts:
+        case Piece::moe_combine:
         case Piece::count: break;
     }
     return list.take();
 }
 
 std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
-                                            Piece piece) {
+                                            Piece piece, const LayerShape&) {
     KernelList list(a, s, f);
     switch (piece) {
         case Piece::norm_attention:
@@ -117,12 +126,17 @@ std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& 
             break;
         case Piece::residual_attention:
         case Piece::residual_mlp:
+        case Piece::moe_shared:
+        case Piece::moe_route:
+        case Piece::moe_experts:
+        case Piece::moe_combine:
         case Piece::count: break;
     }
     return list.take();
 }
 
-std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
+                                           const LayerShape&) {
     KernelList list(a, s, f);
     detail::append_core_forward(list, a, s, f);
     return list.take();

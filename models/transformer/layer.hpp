@@ -6,6 +6,10 @@
 //
 //   norm_attention -> attention -> residual_attention -> norm_mlp -> mlp -> residual_mlp
 //
+// In a mixture-of-experts layer `mlp` is moe_shared (shared experts), moe_route (router, permutation into send order),
+// moe_experts (grouped products over the tokens this rank received) and moe_combine (back into token order, weighted).
+// Between route, experts and combine models/parallel dispatches and combines.
+//
 // Bytes per element and FLOPs: heads of the .cpp, with sources.
 #pragma once
 
@@ -46,24 +50,42 @@ struct Shard {
     std::int64_t tp = 1;
     bool sequence_parallel = false;
     std::int64_t micro_batch = 1;
-    std::int64_t sequence = 0;
+    std::int64_t sequence = 0;  ///< tokens of the whole sequence, before context parallelism cuts it
     Precision precision = Precision::bf16;
-    std::int64_t tokens() const { return micro_batch * sequence; }
+    std::int64_t cp = 1;           ///< a rank holds sequence / cp tokens in a causally balanced cut
+    bool ulysses = false;          ///< cp by exchanging heads: the core sees heads / cp and the whole sequence
+    std::int64_t ep = 1, etp = 1;  ///< experts over ep ranks, each expert cut over etp
+    double expert_load = 1;        ///< tokens this rank's experts receive / the mean
+    std::int64_t tokens() const { return micro_batch * sequence / cp; }
 };
 
-enum class Piece : std::uint8_t { norm_attention, attention, residual_attention, norm_mlp, mlp, residual_mlp, count };
+enum class Piece : std::uint8_t {
+    norm_attention,
+    attention,
+    residual_attention,
+    norm_mlp,
+    mlp,
+    residual_mlp,
+    moe_shared,
+    moe_route,
+    moe_experts,
+    moe_combine,
+    count
+};
 enum class Recompute : std::uint8_t { none, selective, full };
 
 /// Forward kernels of a piece.
-std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece);
+std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece,
+                                    const LayerShape& layer = {});
 /// Backward kernels that produce the input gradient / the weight gradients. For attention the core's backward is
 /// in the data part.
-std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
-                                          Piece piece);
+std::vector<Kernel> backward_data_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece,
+                                          const LayerShape& layer = {});
 std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
-                                            Piece piece);
+                                            Piece piece, const LayerShape& layer = {});
 /// The kernels selective recomputation runs again (scores, softmax, dropout, context; or the flash forward).
-std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
+                                           const LayerShape& layer = {});
 
 /// Embedding lookup of a micro-batch, final norm, head GEMM and loss on tokens (head is vocab / tp wide).
 std::vector<Kernel> embedding_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
@@ -79,7 +101,8 @@ struct ActivationBytes {
     std::int64_t kept = 0;     ///< under the recompute setting, between forward and backward
     std::int64_t working = 0;  ///< extra while one layer is being processed (full set when recomputed)
 };
-ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r);
+ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r,
+                                 const LayerShape& layer = {});
 /// Token ids and the dropout mask of the embedding.
 std::int64_t embedding_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 /// Held by the last stage while one micro-batch is in head and loss: inputs of final norm and head, logits.
