@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/compute/spread.hpp"
 #include "models/parallel/compiler.hpp"
 #include "models/transformer/software.hpp"
 #include "sim/engine/engine.hpp"
@@ -115,6 +116,8 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.failure = refused.what();
         return result;
     }
+    for (std::uint32_t rank = 0; rank < compiled.program.ranks.size(); ++rank)
+        compiled.program.ranks[rank].slowness = gpu_slowness(scenario.gpu_spread, scenario.seed, rank);
     result.step.model_flops = compiled.model_flops;
     result.step.hardware_flops = compiled.hardware_flops;
     result.communication = communication_table(compiled, cluster);
