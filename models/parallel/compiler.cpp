@@ -140,26 +140,6 @@ private:
     std::vector<std::vector<CollectivePlan>> chosen_;
 };
 
-// How often each operation of a template runs in one step.
-std::vector<std::int64_t> executions(const program::Template& t) {
-    std::vector<std::int64_t> out(t.operations.size(), 0);
-    const auto walk = [&](const auto& self, std::uint32_t begin, std::uint32_t end, std::int64_t times) -> void {
-        for (std::uint32_t n = begin; n < end;) {
-            const program::Node& node = t.nodes[n];
-            if (node.kind == program::Node::Kind::operation) {
-                out[node.operation] += times;
-                ++n;
-            } else {
-                self(self, n + 1, node.end, node.kind == program::Node::Kind::repeat ? times * node.count : times);
-                n = node.end;
-            }
-        }
-    };
-    // the outermost repeat is the step itself
-    walk(walk, 1, t.nodes[0].end, 1);
-    return out;
-}
-
 class Compiler {
 public:
     Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
