@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
 
 namespace fabricast {
@@ -31,11 +32,12 @@ void set_base_memory(program::Template& t, const TrainingPlan& plan, const Softw
     const Bytes gradient = software.fp32_gradients || plan.precision == Precision::fp32 ? 4 : 2;
     const Bytes optimizer = plan.precision == Precision::fp32 ? 8 : 12;
     const auto set = [&](MemoryCause cause, Bytes bytes) { t.base_memory[static_cast<std::size_t>(cause)] = bytes; };
-    set(MemoryCause::weights, share(p * weight, l.zero >= 3 ? l.dp : 1));
-    set(MemoryCause::gradients, share(p * gradient, l.zero >= 2 ? l.dp : 1));
-    set(MemoryCause::optimizer, share(p * optimizer, l.zero >= 1 ? l.dp : 1));
+    const std::int64_t dp = replicas(l);
+    set(MemoryCause::weights, share(p * weight, l.zero >= 3 ? dp : 1));
+    set(MemoryCause::gradients, share(p * gradient, l.zero >= 2 ? dp : 1));
+    set(MemoryCause::optimizer, share(p * optimizer, l.zero >= 1 ? dp : 1));
     set(MemoryCause::context, kContextBytes);
-    const int communicators = (l.tp > 1) + (l.dp > 1) + (l.pp > 1);
+    const int communicators = (l.tp > 1) + (dp > 1) + (l.pp > 1);
     set(MemoryCause::communication, communicators * kCommunicatorBytes);
 }
 
@@ -200,9 +202,14 @@ private:
             const Coordinates c = map_.at(rank);
             if (c.tp == 0)
                 assign(Slot::tp, fmt::format("tp of rank {}", rank), map_.line(c, 't'));
-            if (c.dp == 0) {
-                assign(Slot::parameter, fmt::format("dp parameters of rank {}", rank), map_.line(c, 'd'));
-                assign(Slot::gradient, fmt::format("dp gradients of rank {}", rank), map_.line(c, 'd'));
+            if (c.dp == 0 && !(copies_in_pipeline(l_) > 1 && c.pp >= l_.pp / 2)) {
+                std::vector<std::uint32_t> members = map_.line(c, 'd');
+                if (copies_in_pipeline(l_) > 1) {  // stage pp - 1 - s holds what stage s holds
+                    const std::vector<std::uint32_t> mirror = map_.line({c.tp, c.cp, 0, l_.pp - 1 - c.pp}, 'd');
+                    members.insert(members.end(), mirror.begin(), mirror.end());
+                }
+                assign(Slot::parameter, fmt::format("dp parameters of rank {}", rank), members);
+                assign(Slot::gradient, fmt::format("dp gradients of rank {}", rank), members);
             }
             if (l_.zero < 1 && c.tp == 0 && c.pp == 0) {
                 std::vector<std::uint32_t> members;
@@ -212,7 +219,7 @@ private:
                 }
                 assign(Slot::norm, fmt::format("model of rank {}", rank), members);
             }
-            if (a_.tied_embeddings && l_.pp > 1 && c.pp == 0) {
+            if (a_.tied_embeddings && parts_embedding_and_head(l_) && c.pp == 0) {
                 assign(Slot::embedding, fmt::format("embedding of rank {}", rank),
                        {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
             }
@@ -311,6 +318,12 @@ private:
             peers[static_cast<std::size_t>(PeerSlot::receive_forward)] = {previous, 0, program::kNone};
             peers[static_cast<std::size_t>(PeerSlot::send_backward)] = {previous, 1, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_backward)] = {next, 1, program::kNone};
+            if (!runs_up(l_.schedule, 1))
+                continue;
+            peers[static_cast<std::size_t>(PeerSlot::send_forward_up)] = {previous, 2, route(rank, previous)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_forward_up)] = {next, 2, program::kNone};
+            peers[static_cast<std::size_t>(PeerSlot::send_backward_up)] = {next, 3, route(rank, next)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_backward_up)] = {previous, 3, program::kNone};
         }
     }
 

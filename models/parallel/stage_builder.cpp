@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/parallel/stage_layers.hpp"
 
@@ -22,15 +23,26 @@ public:
     StageBuilder(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
                  ProgramParts parts)
         : LayerEmitter(a, plan, software, stage, parts),
-          sharded_(layout_.zero == 3 && layout_.dp > 1),
-          overlap_p2p_(software.p2p_overlap && layout_.schedule == Schedule::interleaved) {}
+          sharded_(layout_.zero == 3 && replicas(layout_) > 1),
+          overlap_p2p_(splits_backward(layout_.schedule) ||
+                       (software.p2p_overlap && layout_.schedule == Schedule::interleaved)),
+          dp_(replicas(layout_)) {}
 
     std::uint32_t build(std::int64_t steps);
 
 private:
+    using UnitPlace = std::pair<std::int64_t, std::size_t>;  ///< chunk of the stage, unit of the chunk
+
     Kernel shard_copies(const Unit& unit, double share) const;
     void chunk_forward(const ScheduleStep& step);
     void chunk_backward(const ScheduleStep& step);
+    void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,
+                             Bytes gradients);
+    void chunk_backward_input(const ScheduleStep& step);
+    void chunk_backward_weight(const ScheduleStep& step);
+    void receive(const ScheduleStep& step, bool forward);
+    void send(const ScheduleStep& step, bool forward);
+    std::vector<std::int64_t> chunks_in_model_order(bool forward) const;
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
     void reduce_bucket(Bytes bytes, bool blocking);
     void exchange(const ScheduleStep& step);
@@ -47,18 +59,20 @@ private:
     Bytes bucket_cap() const {
         if (plan_.bucket_bytes > 0)
             return plan_.bucket_bytes;
-        return std::max(kBucketParameters, kBucketParametersPerRank * layout_.dp) * gradient_bytes_;
+        return std::max(kBucketParameters, kBucketParametersPerRank * dp_) * gradient_bytes_;
     }
     bool reduces_now(bool last) const {
-        return layout_.dp > 1 && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
-                                  (plan_.overlap_grad_reduce && last));
+        // DualPipe: the copies end in opposite order, so both wait until the stage is through.
+        return dp_ > 1 && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
+                           (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
     }
 
     bool sharded_, overlap_p2p_;
-    std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
-    std::map<std::int64_t, std::uint32_t> gathered_;  ///< unit index in the stage -> parameter gather of this step
-    std::vector<std::uint32_t> reduction_nodes_;      ///< overlapped reductions the norm waits for
-    Bytes bucket_ = 0, reduced_ = 0;                  ///< gradient bytes in the open bucket, already reduced
+    std::int64_t dp_;                              ///< copies of every parameter whose gradients are reduced
+    std::uint32_t updated_ = program::kNone;       ///< the optimizer: parameters of this step exist
+    std::map<UnitPlace, std::uint32_t> gathered_;  ///< parameter gather of this step
+    std::vector<std::uint32_t> reduction_nodes_;   ///< overlapped reductions the norm waits for
+    Bytes bucket_ = 0, reduced_ = 0;               ///< gradient bytes in the open bucket, already reduced
 };
 
 Kernel StageBuilder::shard_copies(const Unit& unit, double share) const {
@@ -69,16 +83,8 @@ Kernel StageBuilder::shard_copies(const Unit& unit, double share) const {
     return kernel;
 }
 
-// Unit index within the stage, forward order over chunks.
-std::int64_t unit_number(std::int64_t chunk, std::size_t unit, std::int64_t layers_per_chunk) {
-    return chunk * (layers_per_chunk + 2) + static_cast<std::int64_t>(unit);
-}
-
 void StageBuilder::chunk_forward(const ScheduleStep& step) {
-    if (step.receives_forward) {
-        next_waits_.push_back(message(kReceiveForward, PeerSlot::receive_forward, false, {}));
-        gather_message();
-    }
+    receive(step, true);
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;  // last main operation of each unit
     for (std::size_t u = 0; u < list.size(); ++u) {
@@ -101,7 +107,7 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
                 next_waits_.push_back(node);
             add({shard_copies(list[u], kShardCopyForwardShare)});
         } else if (step.first) {
-            const auto at = gathered_.find(unit_number(step.chunk, u, layers_per_chunk_));
+            const auto at = gathered_.find({step.chunk, u});
             if (at != gathered_.end()) {
                 flush("forward", Phase::forward);
                 next_waits_.push_back(at->second);
@@ -115,36 +121,39 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
     }
     flush("forward", Phase::forward);
-    if (step.sends_forward)
-        message(kSendForward, PeerSlot::send_forward, true, {last_main_});
+    send(step, true);
+}
+
+// Parameters of the next unit of a backward that has `done` units behind it; memory for its gradients beside.
+void StageBuilder::gather_for_backward(const std::vector<Unit>& list, std::size_t done,
+                                       const std::vector<std::uint32_t>& ends, Bytes gradients) {
+    const Unit& unit = list[list.size() - 1 - done];
+    flush("backward", Phase::backward);
+    const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
+    std::vector<std::uint32_t> waits;
+    if (stream != kCompute)
+        waits = {done >= 2 ? ends[done - 2] : program::kNone};
+    const std::uint32_t node =
+        collective(stream, Slot::parameter, Collective::all_gather, unit.parameters * activation_bytes_,
+                   "parameter all-gather", Account::comm_parameter, Phase::backward, waits, unit.layer);
+    if (stream == kCompute || done == 0)
+        hold_gathered(unit.parameters * activation_bytes_);
+    if (stream != kCompute && done + 1 < list.size())
+        hold_gathered(list[list.size() - 2 - done].parameters * activation_bytes_);
+    if (gradients != 0)
+        hold_gathered(gradients);
+    if (stream != kCompute)
+        next_waits_.push_back(node);
 }
 
 void StageBuilder::chunk_backward(const ScheduleStep& step) {
-    if (step.receives_backward) {
-        next_waits_.push_back(message(kReceiveBackward, PeerSlot::receive_backward, false, {}));
-        gather_message();
-    }
+    receive(step, false);
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_) {
-            flush("backward", Phase::backward);
-            const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
-            std::vector<std::uint32_t> waits;
-            if (stream != kCompute)
-                waits = {done >= 2 ? ends[done - 2] : program::kNone};
-            const std::uint32_t node =
-                collective(stream, Slot::parameter, Collective::all_gather, unit.parameters * activation_bytes_,
-                           "parameter all-gather", Account::comm_parameter, Phase::backward, waits, unit.layer);
-            if (stream == kCompute || done == 0)
-                hold_gathered(unit.parameters * activation_bytes_);
-            if (stream != kCompute && done + 1 < list.size())
-                hold_gathered(list[list.size() - 2 - done].parameters * activation_bytes_);
-            hold_gathered(unit.parameters * gradient_bytes_);
-            if (stream != kCompute)
-                next_waits_.push_back(node);
-        }
+        if (sharded_)
+            gather_for_backward(list, done, ends, unit.parameters * gradient_bytes_);
         unit_backward(unit);
         if (sharded_) {
             add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
@@ -156,8 +165,56 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             reduce_unit(unit, step.chunk, done + 1 == list.size());
     }
     flush("backward", Phase::backward);
-    if (step.sends_backward)
-        message(kSendBackward, PeerSlot::send_backward, true, {last_main_});
+    send(step, false);
+}
+
+void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
+    receive(step, false);
+    const std::vector<Unit> list = units(step.chunk);
+    std::vector<std::uint32_t> ends;
+    for (std::size_t done = 0; done < list.size(); ++done) {
+        const Unit& unit = list[list.size() - 1 - done];
+        if (sharded_)
+            gather_for_backward(list, done, ends, 0);
+        unit_backward_input(unit);
+        if (sharded_) {
+            hold(MemoryCause::gathered_parameters, -unit.parameters * activation_bytes_);
+            flush("backward", Phase::backward, unit.layer);
+            ends.push_back(last_main_);
+        }
+    }
+    flush("backward", Phase::backward);
+    send(step, false);
+}
+
+// Needs no parameters; a gradient is whole, and reduced, only here.
+void StageBuilder::chunk_backward_weight(const ScheduleStep& step) {
+    const std::vector<Unit> list = units(step.chunk);
+    for (std::size_t done = 0; done < list.size(); ++done) {
+        const Unit& unit = list[list.size() - 1 - done];
+        if (sharded_)
+            hold(MemoryCause::gathered_parameters, unit.parameters * gradient_bytes_);
+        unit_backward_weight(unit);
+        if (sharded_) {
+            add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
+            hold(MemoryCause::gathered_parameters, -unit.parameters * gradient_bytes_);
+            flush("weight gradients", Phase::backward, unit.layer);
+        }
+        if (reduces_now(step.last))
+            reduce_unit(unit, step.chunk, done + 1 == list.size());
+    }
+    flush("weight gradients", Phase::backward);
+}
+
+// Copies of a stage (DualPipe) reach the chunks they share in one order.
+std::vector<std::int64_t> StageBuilder::chunks_in_model_order(bool forward) const {
+    std::vector<std::int64_t> out;
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout_); ++chunk)
+        out.push_back(chunk);
+    std::sort(out.begin(), out.end(), [&](std::int64_t x, std::int64_t y) {
+        return forward ? virtual_stage_of(x) < virtual_stage_of(y) : virtual_stage_of(x) > virtual_stage_of(y);
+    });
+    return out;
 }
 
 // Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own.
@@ -230,6 +287,28 @@ std::uint32_t StageBuilder::message(std::uint8_t stream, PeerSlot slot, bool sen
     return push(std::move(op));
 }
 
+void StageBuilder::receive(const ScheduleStep& step, bool forward) {
+    if (!(forward ? step.receives_forward : step.receives_backward))
+        return;
+    const bool up = runs_up(layout_.schedule, step.chunk);
+    const std::uint8_t stream =
+        forward ? (up ? kReceiveForwardUp : kReceiveForward) : (up ? kReceiveBackwardUp : kReceiveBackward);
+    const PeerSlot slot = forward ? (up ? PeerSlot::receive_forward_up : PeerSlot::receive_forward)
+                                  : (up ? PeerSlot::receive_backward_up : PeerSlot::receive_backward);
+    next_waits_.push_back(message(stream, slot, false, {}));
+    gather_message();
+}
+
+void StageBuilder::send(const ScheduleStep& step, bool forward) {
+    if (!(forward ? step.sends_forward : step.sends_backward))
+        return;
+    const bool up = runs_up(layout_.schedule, step.chunk);
+    const std::uint8_t stream = forward ? (up ? kSendForwardUp : kSendForward) : (up ? kSendBackwardUp : kSendBackward);
+    const PeerSlot slot = forward ? (up ? PeerSlot::send_forward_up : PeerSlot::send_forward)
+                                  : (up ? PeerSlot::send_backward_up : PeerSlot::send_backward);
+    message(stream, slot, true, {last_main_});
+}
+
 // A message that came in 1/tp pieces is put together inside the node.
 void StageBuilder::gather_message() {
     if (layout_.tp == 1 || shard_.sequence_parallel || !software_.p2p_scatter_gather)
@@ -262,7 +341,7 @@ void StageBuilder::exchange(const ScheduleStep& step) {
 
 void StageBuilder::optimizer() {
     const std::int64_t held = parameters_.total();
-    const std::int64_t own = layout_.zero >= 1 ? (held + layout_.dp - 1) / layout_.dp : held;
+    const std::int64_t own = layout_.zero >= 1 ? (held + dp_ - 1) / dp_ : held;
     const std::int64_t gradients = layout_.zero >= 1 ? own : held;
     std::vector<Kernel> kernels = optimizer_kernels(own, gradients, gradient_bytes_ == 4);
     if (!plan_.clip_gradients)
@@ -270,7 +349,7 @@ void StageBuilder::optimizer() {
     add(std::move(kernels));
     flush("optimizer", Phase::optimizer);
     updated_ = last_main_;
-    if ((layout_.zero == 1 || layout_.zero == 2) && layout_.dp > 1)
+    if ((layout_.zero == 1 || layout_.zero == 2) && dp_ > 1)
         gather_after_optimizer();
 }
 
@@ -280,7 +359,7 @@ void StageBuilder::gather_after_optimizer() {
     const Bytes cap =
         overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : parameters_.total() * activation_bytes_;
     Bytes open = 0;
-    std::vector<std::int64_t> members;
+    std::vector<UnitPlace> members;
     const auto emit = [&] {
         if (open == 0)
             return;
@@ -288,17 +367,17 @@ void StageBuilder::gather_after_optimizer() {
             collective(stream, Slot::parameter, Collective::all_gather, open, "parameter all-gather",
                        Account::comm_parameter, Phase::gather, {last_main_});
         if (overlap) {
-            for (const std::int64_t unit : members)
+            for (const UnitPlace& unit : members)
                 gathered_[unit] = node;
         }
         open = 0;
         members.clear();
     };
-    for (std::int64_t chunk = 0; chunk < layout_.vpp; ++chunk) {
+    for (const std::int64_t chunk : chunks_in_model_order(true)) {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open += list[u].parameters * activation_bytes_;
-            members.push_back(unit_number(chunk, u, layers_per_chunk_));
+            members.emplace_back(chunk, u);
             if (open >= cap)
                 emit();
         }
@@ -308,19 +387,19 @@ void StageBuilder::gather_after_optimizer() {
 
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.
 void StageBuilder::reduce_at_end() {
-    const bool late = layout_.dp > 1 && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
-                      !plan_.overlap_grad_reduce;
+    const bool late = dp_ > 1 && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
+                      !(plan_.overlap_grad_reduce && layout_.schedule != Schedule::dual_pipe);
     if (late) {
         bucket_ = 0;
         reduced_ = 0;
-        for (std::int64_t chunk = layout_.vpp - 1; chunk >= 0; --chunk) {
+        for (const std::int64_t chunk : chunks_in_model_order(false)) {
             const std::vector<Unit> list = units(chunk);
             for (std::size_t done = 0; done < list.size(); ++done) {
                 reduce_unit(list[list.size() - 1 - done], chunk, done + 1 == list.size());
             }
         }
     }
-    if (a_.tied_embeddings && layout_.pp > 1 && (stage_ == 0 || stage_ == layout_.pp - 1)) {
+    if (a_.tied_embeddings && parts_embedding_and_head(layout_) && (stage_ == 0 || stage_ == layout_.pp - 1)) {
         for (const std::uint32_t node : reduction_nodes_)
             next_waits_.push_back(node);
         flush("embedding gradient", Phase::reduce);
@@ -331,7 +410,12 @@ void StageBuilder::reduce_at_end() {
     for (const std::uint32_t node : reduction_nodes_)
         next_waits_.push_back(node);
     const std::int64_t members = layout_.zero >= 1 ? layout_.world() : layout_.tp * layout_.pp;
-    if (plan_.clip_gradients && members > 1) {
+    const bool after_update = layout_.schedule == Schedule::zb_h2 || layout_.schedule == Schedule::zb_v;
+    if (plan_.clip_gradients && members > 1 && after_update) {
+        flush("step end", Phase::none);  // zero_bubble.hpp: nobody waits for the norm
+        collective(kNorm, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other, Phase::reduce,
+                   {last_main_});
+    } else if (plan_.clip_gradients && members > 1) {
         collective(kCompute, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other,
                    Phase::reduce);
         t_.operations.back().host_sync = true;
@@ -368,6 +452,8 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
             switch (step.kind) {
                 case ScheduleStep::Kind::forward: chunk_forward(step); break;
                 case ScheduleStep::Kind::backward: chunk_backward(step); break;
+                case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
+                case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
                 case ScheduleStep::Kind::exchange: exchange(step); break;
             }
         }
@@ -395,13 +481,16 @@ StageParameters stage_parameters(const Architecture& a, const Layout& layout, st
     const ParameterCount count = count_parameters(held, padded_vocab(a, layout.tp));
     StageParameters out;
     out.layer = (count.attention + count.mlp) / layout.tp + count.norms;
-    out.layers = a.layers / layout.pp;
-    if (stage == 0)
-        out.embedding = count.embedding / layout.tp + count.positions;
-    if (stage == layout.pp - 1) {
-        out.head = count.head / layout.tp + count.final_norm;
-        if (a.tied_embeddings && layout.pp > 1)
-            out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout); ++chunk) {
+        const std::int64_t at = virtual_stage(layout.schedule, layout.pp, stage, chunk);
+        out.layers += layers_of(a, layout, at);
+        if (at == 0)
+            out.embedding = count.embedding / layout.tp + count.positions;
+        if (at == virtual_stages(layout) - 1) {
+            out.head = count.head / layout.tp + count.final_norm;
+            if (a.tied_embeddings && parts_embedding_and_head(layout))
+                out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+        }
     }
     return out;
 }

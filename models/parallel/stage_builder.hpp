@@ -11,6 +11,7 @@
 //   tp, SP      all-gather before and reduce-scatter after attention and mlp; the backward gathers the saved input again
 //   ZeRO-3      every unit (embedding, layer, head) is gathered before its forward and again before its backward; its
 //               gradient is reduce-scattered after the backward of every micro-batch
+//   split       backward in two passes (zero-bubble schedules), stage_split.cpp
 //   ZeRO 1, 2   parameters are gathered once after the optimizer; gradients reduced per bucket (2: every micro-batch)
 //
 // Blocking communication runs on the compute stream; overlapped communication on a stream of its own, with waits.
@@ -30,8 +31,19 @@ namespace fabricast {
 
 /// Communicator slots of every rank.
 enum class Slot : std::uint16_t { tp, parameter, gradient, norm, embedding, count };
-/// Peer slots of every rank: forward to the next stage, from the previous; gradients to the previous, from the next.
-enum class PeerSlot : std::uint16_t { send_forward, receive_forward, send_backward, receive_backward, count };
+/// Peer slots of every rank: forward to the next stage, from the previous; gradients to the previous, from the next. Of
+/// chunks that run up (placement.hpp) the other way round.
+enum class PeerSlot : std::uint16_t {
+    send_forward,
+    receive_forward,
+    send_backward,
+    receive_backward,
+    send_forward_up,
+    receive_forward_up,
+    send_backward_up,
+    receive_backward_up,
+    count
+};
 
 /// Where a call stands in the communication table.
 struct CallInfo {

@@ -14,7 +14,6 @@ LayerEmitter::LayerEmitter(const Architecture& a, const TrainingPlan& plan, cons
     gradient_bytes_ = software.fp32_reduce || plan.precision == Precision::fp32 ? 4 : 2;
     hidden_ = static_cast<std::int32_t>(software.tp_hidden_fraction * 1000 + 0.5);
     tensor_stream_ = software.tp_backward_overlap || hidden_ > 0 ? kTensor : kCompute;
-    layers_per_chunk_ = a.layers / (layout_.pp * layout_.vpp);
 }
 
 // Communicates between segments; the next segment needs the result.
@@ -142,11 +141,13 @@ void LayerEmitter::layer_backward(std::int64_t layer) {
 
 std::vector<LayerEmitter::Unit> LayerEmitter::units(std::int64_t chunk) const {
     std::vector<Unit> out;
-    if (first_virtual(chunk))
+    const std::int64_t at = virtual_stage_of(chunk);
+    const std::int64_t first = first_layer_of(a_, layout_, at), layers = layers_of(a_, layout_, at);
+    if (at == 0)
         out.push_back({Unit::Kind::embedding, -1, parameters_.embedding});
-    for (std::int64_t i = 0; i < layers_per_chunk_; ++i)
-        out.push_back({Unit::Kind::layer, first_layer(chunk) + i, parameters_.layer});
-    if (last_virtual(chunk))
+    for (std::int64_t layer = first; layer < first + layers; ++layer)
+        out.push_back({Unit::Kind::layer, layer, parameters_.layer});
+    if (at == virtual_stages(layout_) - 1)
         out.push_back({Unit::Kind::head, -1, parameters_.head});
     return out;
 }
