@@ -142,8 +142,8 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
         case Schedule::interleaved: return pipeline.interleaved();
         case Schedule::zb_h1:
         case Schedule::zb_h2:
-        case Schedule::zb_v: return zero_bubble_steps(schedule, s, p, m);
-        case Schedule::dual_pipe: return dual_pipe_steps(s, p, m);
+        case Schedule::zb_v:
+        case Schedule::dual_pipe: return split_schedule(schedule, p, m)[static_cast<std::size_t>(s)];
     }
     return {};
 }

@@ -35,6 +35,7 @@ struct ScheduleStep {
     bool paired = false;  ///< forward: may overlap the backward that follows
     // forward, backward, backward_input: where the input comes from and the output goes; exchange: what is moved
     bool receives_forward = false, sends_forward = false, receives_backward = false, sends_backward = false;
+    std::int16_t ahead = 0;  ///< steps of the stage that may still run when its receive is posted
     bool operator==(const ScheduleStep&) const = default;
 };
 

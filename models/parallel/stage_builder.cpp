@@ -41,6 +41,7 @@ private:
     void chunk_backward_input(const ScheduleStep& step);
     void chunk_backward_weight(const ScheduleStep& step);
     void receive(const ScheduleStep& step, bool forward);
+    void post_after(std::uint32_t receive, std::int64_t ahead);
     void send(const ScheduleStep& step, bool forward);
     std::vector<std::int64_t> chunks_in_model_order(bool forward) const;
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
@@ -68,11 +69,14 @@ private:
     }
 
     bool sharded_, overlap_p2p_;
-    std::int64_t dp_;                              ///< copies of every parameter whose gradients are reduced
-    std::uint32_t updated_ = program::kNone;       ///< the optimizer: parameters of this step exist
-    std::map<UnitPlace, std::uint32_t> gathered_;  ///< parameter gather of this step
-    std::vector<std::uint32_t> reduction_nodes_;   ///< overlapped reductions the norm waits for
-    Bytes bucket_ = 0, reduced_ = 0;               ///< gradient bytes in the open bucket, already reduced
+    std::int64_t dp_;                                 ///< copies of every parameter whose gradients are reduced
+    std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
+    std::map<UnitPlace, std::uint32_t> gathered_;     ///< parameter gather of this step
+    std::vector<std::uint32_t> reduction_nodes_;      ///< overlapped reductions the norm waits for
+    std::vector<std::uint32_t> ends_;                 ///< last node of every step emitted
+    std::int64_t block_begin_ = 0, block_steps_ = 0;  ///< of the open repeat, in steps; 0 steps: none open
+    std::vector<std::pair<std::uint32_t, std::int64_t>> late_posts_;  ///< receive, step of the iteration before
+    Bytes bucket_ = 0, reduced_ = 0;  ///< gradient bytes in the open bucket, already reduced
 };
 
 Kernel StageBuilder::shard_copies(const Unit& unit, double share) const {
@@ -295,8 +299,23 @@ void StageBuilder::receive(const ScheduleStep& step, bool forward) {
         forward ? (up ? kReceiveForwardUp : kReceiveForward) : (up ? kReceiveBackwardUp : kReceiveBackward);
     const PeerSlot slot = forward ? (up ? PeerSlot::receive_forward_up : PeerSlot::receive_forward)
                                   : (up ? PeerSlot::receive_backward_up : PeerSlot::receive_backward);
-    next_waits_.push_back(message(stream, slot, false, {}));
+    const std::uint32_t node = message(stream, slot, false, {});
+    if (splits_backward(layout_.schedule))
+        post_after(node, step.ahead);
+    next_waits_.push_back(node);
     gather_message();
+}
+
+// The receive of the step at hand is posted when all but `ahead` of the steps before it are done.
+void StageBuilder::post_after(std::uint32_t receive, std::int64_t ahead) {
+    const auto here = static_cast<std::int64_t>(ends_.size());
+    const std::int64_t after = here - 1 - ahead;
+    if (after >= block_begin_ || block_steps_ == 0) {
+        const std::uint32_t node = after >= 0 ? ends_[static_cast<std::size_t>(after)] : updated_;
+        t_.operations[t_.nodes[receive].operation].waits.push_back(node);
+    } else {  // a step of the iteration before; its node comes later
+        late_posts_.emplace_back(receive, std::max(after + block_steps_, here));
+    }
 }
 
 void StageBuilder::send(const ScheduleStep& step, bool forward) {
@@ -448,6 +467,8 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
         schedule_steps(layout_.schedule, stage_, layout_.pp, layout_.vpp, plan_.micro_batches(), overlap_p2p_);
     for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp)) {
         const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
+        block_begin_ = static_cast<std::int64_t>(ends_.size());
+        block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
         for (const ScheduleStep& step : block.steps) {
             switch (step.kind) {
                 case ScheduleStep::Kind::forward: chunk_forward(step); break;
@@ -456,8 +477,12 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
                 case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
                 case ScheduleStep::Kind::exchange: exchange(step); break;
             }
+            ends_.push_back(last_main_);
         }
         flush("forward", Phase::forward);
+        for (const auto& [receive, after] : late_posts_)
+            t_.operations[t_.nodes[receive].operation].waits.push_back(ends_[static_cast<std::size_t>(after)]);
+        late_posts_.clear();
         if (block.count > 1)
             close(node);
     }

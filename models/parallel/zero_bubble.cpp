@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "models/parallel/step_list.hpp"
 
 namespace fabricast {
 namespace {
 
-std::vector<ScheduleStep> straight(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t m) {
-    const bool wide = schedule == Schedule::zb_h2;
-    const std::int64_t ahead = wide ? 2 * (p - s) - 1 : p - s;
-    const std::int64_t lag = wide ? 2 * s : s;
+// ahead: forwards before the first backward; lag: rounds after which weight gradients follow.
+std::vector<ScheduleStep> straight(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t m,
+                                   std::int64_t ahead, std::int64_t lag) {
     StepList list(schedule, s, p, 1, m);
     for (std::int64_t k = 0; k < ahead; ++k)
         list.forward(0);
@@ -137,14 +137,90 @@ private:
     std::deque<std::int64_t> pending_;  ///< chunks of weight gradients left for later
 };
 
+// Runs the lists with passes of one unit and messages that take no time, and sets `ahead` of every step that receives.
+class MessagePlan {
+public:
+    MessagePlan(Schedule schedule, std::vector<std::vector<ScheduleStep>>& lists)
+        : schedule_(schedule), lists_(lists) {}
+
+    void run() {
+        const std::size_t stages = lists_.size();
+        std::vector<std::size_t> at(stages, 0);
+        std::vector<std::int64_t> free(stages, 0);
+        starts_.resize(stages);
+        done_.resize(stages);
+        for (auto& chunks : done_)
+            chunks.resize(2);
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (std::size_t s = 0; s < stages; ++s) {
+                while (at[s] < lists_[s].size() && advance(s, at[s], free[s]))
+                    moved = true;
+            }
+        }
+    }
+
+private:
+    using Ends = std::vector<std::int64_t>;  ///< by micro-batch
+    struct Done {
+        Ends forward, backward;
+    };
+
+    // The stage and chunk a step's input comes from.
+    std::pair<std::size_t, std::size_t> source(std::size_t s, const ScheduleStep& step) const {
+        const bool forward = step.kind == ScheduleStep::Kind::forward;
+        const bool down = runs_up(schedule_, step.chunk) != forward;
+        return {static_cast<std::size_t>(static_cast<std::int64_t>(s) + (down ? -1 : 1)),
+                static_cast<std::size_t>(step.chunk)};
+    }
+    bool advance(std::size_t s, std::size_t& i, std::int64_t& free) {
+        ScheduleStep& step = lists_[s][i];
+        const bool forward = step.kind == ScheduleStep::Kind::forward;
+        const auto chunk = static_cast<std::size_t>(step.chunk);
+        std::int64_t start = free;
+        if (step.receives_forward || step.receives_backward) {
+            const auto [from, of] = source(s, step);
+            const Ends& made = forward ? done_[from][of].forward : done_[from][of].backward;
+            const std::size_t n = (forward ? done_[s][chunk].forward : done_[s][chunk].backward).size();
+            if (n >= made.size())
+                return false;
+            start = std::max(start, made[n]);
+            const auto first = std::lower_bound(starts_[s].begin(), starts_[s].end(), made[n]);
+            step.ahead = static_cast<std::int16_t>(starts_[s].end() - first);
+        }
+        free = start + (step.kind == ScheduleStep::Kind::backward ? 2 : 1);
+        starts_[s].push_back(start);
+        if (forward)
+            done_[s][chunk].forward.push_back(free);
+        else if (step.kind != ScheduleStep::Kind::backward_weight)
+            done_[s][chunk].backward.push_back(free);
+        ++i;
+        return true;
+    }
+
+    Schedule schedule_;
+    std::vector<std::vector<ScheduleStep>>& lists_;
+    std::vector<std::vector<std::int64_t>> starts_;  ///< of the steps of a stage
+    std::vector<std::vector<Done>> done_;            ///< stage, chunk
+};
+
 }  // namespace
 
-std::vector<ScheduleStep> zero_bubble_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t m) {
-    return schedule == Schedule::zb_v ? folded(s, p, m) : straight(schedule, s, p, m);
-}
-
-std::vector<ScheduleStep> dual_pipe_steps(std::int64_t s, std::int64_t p, std::int64_t m) {
-    return Bidirectional(s, p, m).run();
+std::vector<std::vector<ScheduleStep>> split_schedule(Schedule schedule, std::int64_t p, std::int64_t m) {
+    std::vector<std::vector<ScheduleStep>> lists;
+    for (std::int64_t s = 0; s < p; ++s) {
+        switch (schedule) {
+            case Schedule::zb_h1: lists.push_back(straight(schedule, s, p, m, p - s, s)); break;
+            case Schedule::zb_h2: lists.push_back(straight(schedule, s, p, m, 2 * (p - s) - 1, 2 * s)); break;
+            case Schedule::zb_v: lists.push_back(folded(s, p, m)); break;
+            case Schedule::dual_pipe: lists.push_back(Bidirectional(s, p, m).run()); break;
+            case Schedule::gpipe:
+            case Schedule::one_f_one_b:
+            case Schedule::interleaved: break;
+        }
+    }
+    MessagePlan(schedule, lists).run();
+    return lists;
 }
 
 }  // namespace fabricast

@@ -10,10 +10,20 @@
 //           p - s times (F1 B1 W1), then rounds of F0 B0 W0 F1 B1 W1; held: 2 p half-size activations
 //           bubble 0, as ZB-H2 (m >= 2 p)
 //
+// A receive that is posted long before its message spins on multiprocessors, a send whose receive comes late does too. So
+// lists are run once on an ideal pipeline with F = B = W, and a receive is posted between the two steps where its
+// message leaves the sender there (ScheduleStep::ahead); implementations plan their messages in the same way.
+//
 // The validation of gradients (norm, overflow) that a barrier before the optimizer would do follows the update of ZB-H2
 // and ZB-V; a rollback is too rare to model. ZB-H1 keeps the barrier: all its stages end together anyway.
 // Sources: arXiv:2401.10241 (H1, H2, post-validation), arXiv:2405.15362 (V); counts of the V order as in PyTorch's
 // ScheduleZBVZeroBubble.
+//
+// DualPipe: micro-batches enter at both ends, m / 2 each; chunk 0 runs down, chunk 1 up. A stage of the upper half sees
+// the mirror image of the lower half. In the middle, forwards and backwards of opposite directions come in pairs that
+// may overlap (ScheduleStep::paired); at the ends the backward is cut and W fills gaps. p even, m even and >= 2 p.
+// Bubble (p/2 - 1)(F&B + B - 3 W), F&B the time of a pair and B the whole backward; p + 1 micro-batches held.
+// Source: DeepSeek-V3 report arXiv:2412.19437 and the published schedule of github.com/deepseek-ai/DualPipe.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +33,8 @@
 
 namespace fabricast {
 
-/// schedule: zb_h1, zb_h2 or zb_v. Any p >= 1 (zb_v: 2) and m >= 1.
-std::vector<ScheduleStep> zero_bubble_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t m);
-
-/// DualPipe: micro-batches enter at both ends, m / 2 each; chunk 0 runs down, chunk 1 up. A stage of the upper half sees
-/// the mirror image of the lower half. In the middle forwards and backwards of opposite directions come in pairs that
-/// overlap (ScheduleStep::paired); at the ends the backward is split and W fills gaps. p even, m even and >= 2 p.
-/// Bubble (p/2 - 1)(F&B + B - 3 W) with F&B the time of a pair and B the whole backward; p + 1 micro-batches held.
-/// Source: DeepSeek-V3 report arXiv:2412.19437, the published schedule of github.com/deepseek-ai/DualPipe.
-std::vector<ScheduleStep> dual_pipe_steps(std::int64_t s, std::int64_t p, std::int64_t m);
+/// Lists of all p stages. schedule: zb_h1, zb_h2, zb_v or dual_pipe; p >= 1 (zb_v: 2), m >= 1, both as check_layout
+/// asks for dual_pipe.
+std::vector<std::vector<ScheduleStep>> split_schedule(Schedule schedule, std::int64_t p, std::int64_t m);
 
 }  // namespace fabricast
