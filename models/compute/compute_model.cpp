@@ -99,6 +99,8 @@ KernelTime ComputeModel::time(const Kernel& kernel, Interference state) const {
         out.flops = attention_flops(kernel) * count;
     }
     out.total_s = seconds * count;
+    if (options_.gemm_at_peak && out.ideal_s > 0)
+        out.total_s = std::min(out.total_s, out.ideal_s * gpu_->sms / available(*gpu_, state).sms);
     return out;
 }
 

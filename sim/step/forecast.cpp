@@ -1,13 +1,13 @@
 #include "sim/step/forecast.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "models/parallel/compiler.hpp"
+#include "models/compute/spread.hpp"
 #include "models/transformer/software.hpp"
-#include "sim/engine/engine.hpp"
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
@@ -31,8 +31,53 @@ std::vector<StageMemory> memory_table(const std::vector<StageSummary>& stages, c
     return out;
 }
 
-void fill_step(Result& result, const engine::EngineResult& run, const CompiledStep& compiled) {
-    StepResult& step = result.step;
+void fill_critical_path(Result& result, const engine::EngineResult& run, const program::Program& program) {
+    for (const engine::PathPart& part : engine::critical_path(program, run.path, run.path_begin, run.path_end)) {
+        const std::string_view name =
+            part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
+        result.critical_path.push_back({std::string(name), part.time});
+    }
+}
+
+}  // namespace
+
+ComputeOptions compute_options(const Scenario& s) {
+    ComputeOptions options;
+    options.attention = resolve_attention(s.software, s.gpu);
+    // Unfused attention is priced as GEMMs and memory passes; the model still wants the name of a kernel the GPU has.
+    if (options.attention == "unfused")
+        options.attention = s.gpu.attention.begin()->first;
+    if (s.power_limit_w > 0)
+        options.power_fraction = s.power_limit_w / s.gpu.power_w;
+    return options;
+}
+
+ComputeModel build_compute(const Scenario& s) { return ComputeModel(s.gpu, compute_options(s)); }
+
+BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps) {
+    BuiltStep built{build_cluster(s), {}};
+    const CommModel comm(built.cluster, comm_facts(s), s.comm);
+    built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
+    for (std::uint32_t rank = 0; rank < built.compiled.program.ranks.size(); ++rank)
+        built.compiled.program.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
+    return built;
+}
+
+// Recomputation runs a forward, a third of the whole, again.
+StepResult step_of(const Scenario& s, const ComputeModel& compute) {
+    const TrainingPlan& plan = s.training;
+    StepResult step;
+    step.ranks = plan.layout.world();
+    step.tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence);
+    step.peak_flops = compute.peak_flops(plan.precision);
+    const auto batch = static_cast<double>(plan.global_batch), length = static_cast<double>(plan.sequence);
+    step.model_flops = model_flops(s.model, batch, length, padded_vocab(s.model, plan.layout.tp));
+    step.attention_flops = attention_flops(s.model, batch, length);
+    step.attention_hardware_flops = step.attention_flops * (plan.recompute == Recompute::none ? 1.0 : 4.0 / 3.0);
+    return step;
+}
+
+void fill_step(StepResult& step, const engine::EngineResult& run, const CompiledStep& compiled) {
     step.ps = run.period;
     step.periodic = run.periodic;
     step.steps_simulated = static_cast<int>(run.steps);
@@ -54,36 +99,12 @@ void fill_step(Result& result, const engine::EngineResult& run, const CompiledSt
     step.accounts[static_cast<std::size_t>(Account::idle)] += whole - sum;
 }
 
-void fill_critical_path(Result& result, const engine::EngineResult& run, const program::Program& program) {
-    for (const engine::PathPart& part : engine::critical_path(program, run.path, run.path_begin, run.path_end)) {
-        const std::string_view name =
-            part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
-        result.critical_path.push_back({std::string(name), part.time});
-    }
-}
-
-}  // namespace
-
-ComputeModel build_compute(const Scenario& s) {
-    ComputeOptions options;
-    options.attention = resolve_attention(s.software, s.gpu);
-    // Unfused attention is priced as GEMMs and memory passes; the model still wants the name of a kernel the GPU has.
-    if (options.attention == "unfused")
-        options.attention = s.gpu.attention.begin()->first;
-    if (s.power_limit_w > 0)
-        options.power_fraction = s.power_limit_w / s.gpu.power_w;
-    return ComputeModel(s.gpu, options);
-}
-
 Result forecast(const Scenario& scenario, ForecastOptions options) {
     Result result;
     result.version = FABRICAST_VERSION;
     result.scenario = &scenario;
     const ComputeModel compute = build_compute(scenario);
-    result.step.ranks = scenario.training.layout.world();
-    result.step.tokens =
-        static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
-    result.step.peak_flops = compute.peak_flops(scenario.training.precision);
+    result.step = step_of(scenario, compute);
     result.ranks_simulated = static_cast<std::uint64_t>(result.step.ranks);
 
     const std::vector<StageSummary> stages =
@@ -104,17 +125,16 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     }
     result.verdict = use > 1 ? "out of memory" : use > kTight ? "tight" : "fits";
 
-    const Cluster cluster = build_cluster(scenario);
-    const CommModel comm(cluster, comm_facts(scenario), scenario.comm);
-    CompiledStep compiled;
+    std::optional<BuiltStep> built;
     try {
-        compiled = compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm,
-                                options.max_steps);
+        built = build_step(scenario, compute, options.max_steps);
     } catch (const std::invalid_argument& refused) {  // as the library does: settings that leave a call no algorithm
         result.verdict = "refused by the communication library";
         result.failure = refused.what();
         return result;
     }
+    const CompiledStep& compiled = built->compiled;
+    const Cluster& cluster = built->cluster;
     result.step.model_flops = compiled.model_flops;
     result.step.hardware_flops = compiled.hardware_flops;
     result.communication = communication_table(compiled, cluster);
@@ -129,7 +149,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.failure = run.message;
         return result;
     }
-    fill_step(result, run, compiled);
+    fill_step(result.step, run, compiled);
     if (options.critical_path)
         fill_critical_path(result, run, compiled.program);
     return result;

@@ -335,8 +335,6 @@ void Writer::training() {
     if (run_.layers % chunks != 0)
         layout += fmt::format(", stage_layers: [{}]", stage_layers(chunks));
     line("  layout: {{{}}}", layout);
-    if (zero.ends_with("keep"))
-        line("  reshard_after_forward: false");
     if (const std::string schedule = fill("schedule"); !schedule.empty())
         line("  schedule: {}", schedule);
     if (recompute == "maxtext") {
@@ -345,7 +343,8 @@ void Writer::training() {
     }
     line("  recompute: {}", recompute);
     if (!overlap.empty())
-        line("  overlap: {{grad_reduce: true, param_gather: {}}}", overlap.find("param") != std::string::npos);
+        line("  overlap: {{grad_reduce: true, param_gather: {}{}}}", overlap.find("param") != std::string::npos,
+             zero.ends_with("keep") ? ", reshard: false" : "");
     const std::string reduce = fill("reduce");
     line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
 }
