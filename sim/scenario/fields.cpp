@@ -199,6 +199,11 @@ constexpr Field kFields[] = {
     flag("training.software.cuda_graphs", "", "Kernels are issued from CUDA graphs: no host time."),
     flag("training.software.p2p_overlap", "", "Pipeline messages beside compute."),
     flag("training.software.tp_backward_overlap", "", "Tensor-parallel reduction beside weight gradients."),
+    {.path = "training.software.tp_hidden_fraction",
+     .kind = K::number,
+     .doc = "Share of tensor-parallel traffic that chunked matrix products hide (user buffers, asynchronous TP); 0 = "
+            "none.",
+     .high = 0.99},
 
     section("comm", "The communication library."),
     text("comm.library", "Name and version.", "nccl 2.28"),
