@@ -121,6 +121,7 @@ struct CollectivePlan {
 };
 
 struct PairTraffic;  ///< exchange.hpp
+struct MoeTraffic;   ///< moe.hpp
 struct PlannedExchange {
     CollectivePlan plan;
     std::vector<std::vector<LinkUse>> demands;  ///< by PlannedActivity::demand
@@ -161,6 +162,9 @@ public:
 
     /// Any traffic between the members at once (exchange.cpp): all_to_all_v, a neighbour's load.
     PlannedExchange exchange(const CommGroup& group, const PairTraffic& traffic) const;
+
+    /// Node-aware dispatch or combine of tokens to experts (moe.hpp), on `sms` thread blocks.
+    PlannedExchange expert_exchange(const CommGroup& group, const MoeTraffic& traffic, int sms) const;
 
     /// A point-to-point message (message.cpp): latency, links (coefficient one each, two for small ones inside a
     /// node) and class.

@@ -22,17 +22,28 @@ public:
     StageBuilder(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
                  ProgramParts parts)
         : LayerEmitter(a, plan, software, stage, parts),
-          sharded_(layout_.zero == 3 && layout_.dp > 1),
+          dense_(dense_sharding(layout_)),
+          experts_(expert_sharding(layout_)),
+          data_parallel_(dense_.ranks * dense_.replicas > 1 ||
+                         (parameters_.sum().expert > 0 && experts_.ranks * experts_.replicas > 1)),
+          sharded_(layout_.zero == 3 && data_parallel_),
           overlap_p2p_(software.p2p_overlap && layout_.schedule == Schedule::interleaved) {}
 
     std::uint32_t build(std::int64_t steps);
 
 private:
+    struct Bucket {
+        Bytes open = 0, reduced = 0;
+    };
     Kernel shard_copies(const Unit& unit, double share) const;
+    // Emits what gathers a unit's parameters; the last node of it.
+    std::uint32_t gather_unit(const Unit& unit, std::uint8_t stream, Phase phase, std::vector<std::uint32_t> waits);
+    Bytes unit_bytes(const Unit& unit, Bytes width) const;
     void chunk_forward(const ScheduleStep& step);
     void chunk_backward(const ScheduleStep& step);
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
-    void reduce_bucket(Bytes bytes, bool blocking);
+    void reduce_bucket(bool expert, Bytes bytes);
+    void reduce_expert_bucket(Bytes bytes, bool last_unit);
     void exchange(const ScheduleStep& step);
     void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
@@ -47,26 +58,45 @@ private:
     Bytes bucket_cap() const {
         if (plan_.bucket_bytes > 0)
             return plan_.bucket_bytes;
-        return std::max(kBucketParameters, kBucketParametersPerRank * layout_.dp) * gradient_bytes_;
+        return std::max(kBucketParameters, kBucketParametersPerRank * layout_.dp * layout_.cp) * gradient_bytes_;
     }
     bool reduces_now(bool last) const {
-        return layout_.dp > 1 && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
+        return data_parallel_ && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
                                   (plan_.overlap_grad_reduce && last));
     }
 
-    bool sharded_, overlap_p2p_;
+    Sharding dense_, experts_;
+    bool data_parallel_, sharded_, overlap_p2p_;
     std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
     std::map<std::int64_t, std::uint32_t> gathered_;  ///< unit index in the stage -> parameter gather of this step
     std::vector<std::uint32_t> reduction_nodes_;      ///< overlapped reductions the norm waits for
-    Bytes bucket_ = 0, reduced_ = 0;                  ///< gradient bytes in the open bucket, already reduced
+    Bucket bucket_, expert_bucket_;                   ///< gradient bytes in the open bucket, already reduced
 };
 
 Kernel StageBuilder::shard_copies(const Unit& unit, double share) const {
     Kernel kernel;
     kernel.fusion = Fusion::eager;
     const double bytes = software_.fsdp_copy_bytes * (gradient_bytes_ == 4 ? 1.0 : 0.5) * share;
-    kernel.bytes = static_cast<std::int64_t>(bytes * static_cast<double>(unit.parameters));
+    kernel.bytes = static_cast<std::int64_t>(bytes * static_cast<double>(unit.parameters.total()));
     return kernel;
+}
+
+// Parameters that ranks share; those a rank holds alone are never gathered.
+Bytes StageBuilder::unit_bytes(const Unit& unit, Bytes width) const {
+    return ((dense_.ranks > 1 ? unit.parameters.dense : 0) + (experts_.ranks > 1 ? unit.parameters.expert : 0)) * width;
+}
+
+std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, Phase phase,
+                                        std::vector<std::uint32_t> waits) {
+    std::uint32_t node = program::kNone;
+    if (dense_.ranks > 1)
+        node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * activation_bytes_,
+                          "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
+    if (experts_.ranks > 1 && unit.parameters.expert > 0)
+        node = collective(stream, Slot::expert_parameter, Collective::all_gather,
+                          unit.parameters.expert * activation_bytes_, "expert parameter all-gather",
+                          Account::comm_parameter, phase, std::move(waits), unit.layer);
+    return node;
 }
 
 // Unit index within the stage, forward order over chunks.
@@ -89,14 +119,12 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
             std::vector<std::uint32_t> waits;
             if (stream != kCompute)
                 waits = {u >= 2 ? ends[u - 2] : step.first ? updated_ : program::kNone};
-            const std::uint32_t node =
-                collective(stream, Slot::parameter, Collective::all_gather, list[u].parameters * activation_bytes_,
-                           "parameter all-gather", Account::comm_parameter, Phase::forward, waits, list[u].layer);
+            const std::uint32_t node = gather_unit(list[u], stream, Phase::forward, waits);
             // Prefetched parameters are there while the unit before computes.
             if (stream == kCompute || u == 0)
-                hold_gathered(list[u].parameters * activation_bytes_);
+                hold_gathered(unit_bytes(list[u], activation_bytes_));
             if (stream != kCompute && u + 1 < list.size())
-                hold_gathered(list[u + 1].parameters * activation_bytes_);
+                hold_gathered(unit_bytes(list[u + 1], activation_bytes_));
             if (stream != kCompute)
                 next_waits_.push_back(node);
             add({shard_copies(list[u], kShardCopyForwardShare)});
@@ -109,7 +137,8 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
         unit_forward(list[u]);
         if (sharded_) {
-            hold(MemoryCause::gathered_parameters, -list[u].parameters * activation_bytes_);
+            if (plan_.reshard_after_forward)
+                hold(MemoryCause::gathered_parameters, -unit_bytes(list[u], activation_bytes_));
             flush("forward", Phase::forward, list[u].layer);
             ends.push_back(last_main_);
         }
@@ -134,21 +163,23 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             std::vector<std::uint32_t> waits;
             if (stream != kCompute)
                 waits = {done >= 2 ? ends[done - 2] : program::kNone};
-            const std::uint32_t node =
-                collective(stream, Slot::parameter, Collective::all_gather, unit.parameters * activation_bytes_,
-                           "parameter all-gather", Account::comm_parameter, Phase::backward, waits, unit.layer);
-            if (stream == kCompute || done == 0)
-                hold_gathered(unit.parameters * activation_bytes_);
-            if (stream != kCompute && done + 1 < list.size())
-                hold_gathered(list[list.size() - 2 - done].parameters * activation_bytes_);
-            hold_gathered(unit.parameters * gradient_bytes_);
-            if (stream != kCompute)
-                next_waits_.push_back(node);
+            if (plan_.reshard_after_forward) {
+                const std::uint32_t node = gather_unit(unit, stream, Phase::backward, waits);
+                if (stream == kCompute || done == 0)
+                    hold_gathered(unit_bytes(unit, activation_bytes_));
+                if (stream != kCompute && done + 1 < list.size())
+                    hold_gathered(unit_bytes(list[list.size() - 2 - done], activation_bytes_));
+                if (stream != kCompute)
+                    next_waits_.push_back(node);
+                hold_gathered(unit_bytes(unit, gradient_bytes_));
+            } else {
+                hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
+            }
         }
         unit_backward(unit);
         if (sharded_) {
             add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
-            hold(MemoryCause::gathered_parameters, -unit.parameters * (activation_bytes_ + gradient_bytes_));
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_ + gradient_bytes_));
             flush("backward", Phase::backward, unit.layer);
             ends.push_back(last_main_);
         }
@@ -160,57 +191,84 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
         message(kSendBackward, PeerSlot::send_backward, true, {last_main_});
 }
 
-// Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own.
+// Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own, routed experts too.
 void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit) {
-    const bool blocking = !plan_.overlap_grad_reduce;
     if (sharded_) {
-        reduce_bucket(unit.parameters * gradient_bytes_, blocking);
+        if (dense_.ranks * dense_.replicas > 1)
+            reduce_bucket(false, unit.parameters.dense * gradient_bytes_);
+        if (unit.parameters.expert > 0 && experts_.ranks * experts_.replicas > 1)
+            reduce_bucket(true, unit.parameters.expert * gradient_bytes_);
         return;
     }
-    bucket_ += unit.parameters * gradient_bytes_;
+    if (experts_.ranks * experts_.replicas > 1)
+        reduce_expert_bucket(unit.parameters.expert * gradient_bytes_, last_unit);
+    if (dense_.ranks * dense_.replicas == 1)
+        return;
+    bucket_.open += unit.parameters.dense * gradient_bytes_;
     if (!plan_.bucket_split.empty()) {
         double sum = 0, upto = 0;
         for (const double part : plan_.bucket_split)
             sum += part;
         Bytes total = 0;
         for (const Unit& one : units(chunk))
-            total += one.parameters * gradient_bytes_;
+            total += one.parameters.dense * gradient_bytes_;
         for (std::size_t i = 0; i < plan_.bucket_split.size(); ++i) {
             upto += plan_.bucket_split[i];
             const Bytes edge = i + 1 == plan_.bucket_split.size()
                                    ? total
                                    : static_cast<Bytes>(upto / sum * static_cast<double>(total));
-            if (edge <= reduced_)
+            if (edge <= bucket_.reduced)
                 continue;
-            if (reduced_ + bucket_ < edge)
+            if (bucket_.reduced + bucket_.open < edge)
                 break;
-            reduce_bucket(edge - reduced_, blocking);
-            bucket_ -= edge - reduced_;
-            reduced_ = edge;
+            reduce_bucket(false, edge - bucket_.reduced);
+            bucket_.open -= edge - bucket_.reduced;
+            bucket_.reduced = edge;
         }
     } else {
         const Bytes cap = bucket_cap();
-        while (bucket_ >= cap) {
-            reduce_bucket(cap, blocking);
-            bucket_ -= cap;
+        while (bucket_.open >= cap) {
+            reduce_bucket(false, cap);
+            bucket_.open -= cap;
         }
     }
-    if (last_unit && bucket_ > 0) {
-        reduce_bucket(bucket_, blocking);
-        bucket_ = 0;
-    }
+    if (last_unit && bucket_.open > 0)
+        reduce_bucket(false, bucket_.open);
     if (last_unit)
-        reduced_ = 0;
+        bucket_ = {};
 }
 
-void StageBuilder::reduce_bucket(Bytes bytes, bool blocking) {
+void StageBuilder::reduce_expert_bucket(Bytes bytes, bool last_unit) {
+    expert_bucket_.open += bytes;
+    const Bytes cap = bucket_cap();
+    while (expert_bucket_.open >= cap) {
+        reduce_bucket(true, cap);
+        expert_bucket_.open -= cap;
+    }
+    if (last_unit && expert_bucket_.open > 0)
+        reduce_bucket(true, expert_bucket_.open);
+    if (last_unit)
+        expert_bucket_ = {};
+}
+
+void StageBuilder::reduce_bucket(bool expert, Bytes bytes) {
     flush("backward", Phase::backward);
-    const Collective kind = layout_.zero >= 1 ? Collective::reduce_scatter : Collective::all_reduce;
-    const std::string_view what = kind == Collective::all_reduce ? "gradient all-reduce" : "gradient reduce-scatter";
+    const Sharding& sharding = expert ? experts_ : dense_;
+    const std::string prefix = expert ? "expert gradient" : "gradient";
     const std::uint8_t stream = plan_.overlap_grad_reduce ? kGradient : kCompute;
-    const std::uint32_t node =
-        collective(stream, Slot::gradient, kind, bytes, what, Account::comm_gradient, Phase::reduce, {last_main_});
-    if (!blocking)
+    std::uint32_t node = program::kNone;
+    const auto reduce = [&](Slot slot, Collective kind, Bytes size, const std::string& what) {
+        node = collective(stream, slot, kind, size, what, Account::comm_gradient, Phase::reduce, {last_main_});
+    };
+    if (sharding.ranks > 1 && layout_.zero >= 1)
+        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::reduce_scatter, bytes,
+               prefix + " reduce-scatter");
+    else if (sharding.ranks > 1)
+        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::all_reduce, bytes, prefix + " all-reduce");
+    if (sharding.replicas > 1)
+        reduce(expert ? Slot::expert_replica : Slot::replica, Collective::all_reduce,
+               (bytes + sharding.ranks - 1) / sharding.ranks, prefix + " all-reduce (replicas)");
+    if (plan_.overlap_grad_reduce && node != program::kNone)
         reduction_nodes_ = {node};  // later reductions of the stream end later
 }
 
@@ -261,45 +319,50 @@ void StageBuilder::exchange(const ScheduleStep& step) {
 }
 
 void StageBuilder::optimizer() {
-    const std::int64_t held = parameters_.total();
-    const std::int64_t own = layout_.zero >= 1 ? (held + layout_.dp - 1) / layout_.dp : held;
-    const std::int64_t gradients = layout_.zero >= 1 ? own : held;
+    const Held held = parameters_.sum();
+    const auto part = [](std::int64_t whole, std::int64_t parts) { return (whole + parts - 1) / parts; };
+    const std::int64_t own =
+        layout_.zero >= 1 ? part(held.dense, dense_.ranks) + part(held.expert, experts_.ranks) : held.total();
+    const std::int64_t gradients = own;
     std::vector<Kernel> kernels = optimizer_kernels(own, gradients, gradient_bytes_ == 4);
     if (!plan_.clip_gradients)
         kernels.erase(kernels.begin());  // the gradient norm
     add(std::move(kernels));
     flush("optimizer", Phase::optimizer);
     updated_ = last_main_;
-    if ((layout_.zero == 1 || layout_.zero == 2) && layout_.dp > 1)
+    if (layout_.zero == 1 || layout_.zero == 2)
         gather_after_optimizer();
 }
 
 void StageBuilder::gather_after_optimizer() {
     const bool overlap = plan_.overlap_param_gather;
     const std::uint8_t stream = overlap ? kParameter : kCompute;
-    const Bytes cap =
-        overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : parameters_.total() * activation_bytes_;
-    Bytes open = 0;
+    const Bytes whole = parameters_.total() * activation_bytes_;
+    const Bytes cap = overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : whole;
+    Held open;
     std::vector<std::int64_t> members;
     const auto emit = [&] {
-        if (open == 0)
-            return;
-        const std::uint32_t node =
-            collective(stream, Slot::parameter, Collective::all_gather, open, "parameter all-gather",
-                       Account::comm_parameter, Phase::gather, {last_main_});
-        if (overlap) {
+        std::uint32_t node = program::kNone;
+        if (open.dense > 0 && dense_.ranks > 1)
+            node = collective(stream, Slot::parameter, Collective::all_gather, open.dense * activation_bytes_,
+                              "parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
+        if (open.expert > 0 && experts_.ranks > 1)
+            node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
+                              "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
+        if (overlap && node != program::kNone) {
             for (const std::int64_t unit : members)
                 gathered_[unit] = node;
         }
-        open = 0;
+        open = {};
         members.clear();
     };
     for (std::int64_t chunk = 0; chunk < layout_.vpp; ++chunk) {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
-            open += list[u].parameters * activation_bytes_;
+            open.dense += list[u].parameters.dense;
+            open.expert += list[u].parameters.expert;
             members.push_back(unit_number(chunk, u, layers_per_chunk_));
-            if (open >= cap)
+            if (open.total() * activation_bytes_ >= cap)
                 emit();
         }
     }
@@ -308,11 +371,11 @@ void StageBuilder::gather_after_optimizer() {
 
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.
 void StageBuilder::reduce_at_end() {
-    const bool late = layout_.dp > 1 && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
+    const bool late = data_parallel_ && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
                       !plan_.overlap_grad_reduce;
     if (late) {
-        bucket_ = 0;
-        reduced_ = 0;
+        bucket_ = {};
+        expert_bucket_ = {};
         for (std::int64_t chunk = layout_.vpp - 1; chunk >= 0; --chunk) {
             const std::vector<Unit> list = units(chunk);
             for (std::size_t done = 0; done < list.size(); ++done) {
@@ -330,7 +393,7 @@ void StageBuilder::reduce_at_end() {
     }
     for (const std::uint32_t node : reduction_nodes_)
         next_waits_.push_back(node);
-    const std::int64_t members = layout_.zero >= 1 ? layout_.world() : layout_.tp * layout_.pp;
+    const std::int64_t members = norm_over_world(layout_) ? layout_.world() : layout_.tp * layout_.pp;
     if (plan_.clip_gradients && members > 1) {
         collective(kCompute, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other,
                    Phase::reduce);
@@ -389,13 +452,82 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
 }  // namespace
 }  // namespace stage
 
+std::string_view slot_name(Slot slot) {
+    switch (slot) {
+        case Slot::tp: return "tp";
+        case Slot::context: return "cp";
+        case Slot::expert: return "ep";
+        case Slot::expert_tensor: return "etp";
+        case Slot::parameter:
+        case Slot::gradient: return "dp";
+        case Slot::replica: return "dp replicas";
+        case Slot::expert_parameter:
+        case Slot::expert_gradient: return "expert dp";
+        case Slot::expert_replica: return "expert dp replicas";
+        case Slot::norm: return "all";
+        case Slot::embedding: return "embedding";
+        case Slot::count: break;
+    }
+    return "";
+}
+
+Account slot_account(Slot slot) {
+    switch (slot) {
+        case Slot::tp:
+        case Slot::expert_tensor: return Account::comm_tp;
+        case Slot::context: return Account::comm_cp;
+        case Slot::expert: return Account::comm_ep;
+        case Slot::parameter:
+        case Slot::expert_parameter: return Account::comm_parameter;
+        case Slot::gradient:
+        case Slot::replica:
+        case Slot::expert_gradient:
+        case Slot::expert_replica: return Account::comm_gradient;
+        case Slot::norm:
+        case Slot::embedding:
+        case Slot::count: break;
+    }
+    return Account::comm_other;
+}
+
+bool norm_over_world(const Layout& layout) { return layout.zero >= 1 || layout.ep > 1; }
+
+Held StageParameters::sum() const {
+    Held out{embedding + head, 0};
+    for (const Held& layer : layers) {
+        out.dense += layer.dense;
+        out.expert += layer.expert;
+    }
+    return out;
+}
+
+Sharding dense_sharding(const Layout& layout) {
+    const std::int64_t data = layout.dp * layout.cp;
+    if (layout.zero == 0 || layout.shard_group == 0)
+        return {data, 1};
+    return {layout.shard_group, data / layout.shard_group};
+}
+
+// A sharding group of g data ranks holds g / ep copies of an expert's data group, at least one.
+Sharding expert_sharding(const Layout& layout) {
+    const std::int64_t data = layout.tp * layout.cp * layout.dp / (layout.expert_tp() * layout.ep);
+    if (layout.zero == 0 || layout.shard_group == 0)
+        return {data, 1};
+    const std::int64_t span = layout.shard_group * layout.tp / (layout.expert_tp() * layout.ep);
+    const std::int64_t ranks = std::max<std::int64_t>(1, std::min(span, data));
+    return {ranks, data / ranks};
+}
+
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage) {
     Architecture held = a;
     held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
     const ParameterCount count = count_parameters(held, padded_vocab(a, layout.tp));
     StageParameters out;
-    out.layer = (count.attention + count.mlp) / layout.tp + count.norms;
-    out.layers = a.layers / layout.pp;
+    const std::int64_t layers_per_chunk = a.layers / (layout.pp * layout.vpp);
+    for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk) {
+        for (std::int64_t i = 0; i < layers_per_chunk; ++i)
+            out.layers.push_back({(count.attention + count.mlp) / layout.tp + count.norms, 0});
+    }
     if (stage == 0)
         out.embedding = count.embedding / layout.tp + count.positions;
     if (stage == layout.pp - 1) {

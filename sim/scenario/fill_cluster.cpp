@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "models/compute/spread.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -78,6 +79,8 @@ void fill_gpu(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                 fmt::format("cluster.node.nvlink_achieved: `{}` is above the nominal {} GB/s of one direction",
                             achieved->text, s.gpu.nvlink_nominal_bytes_per_s / 1e9));
     }
+    const Answer* spread = answers.given("cluster.gpu_spread");
+    s.gpu_spread = spread ? spread->number : kGpuSpread;
     if (const Answer* limit = answers.given("cluster.node.power_limit")) {
         s.power_limit_w = limit->number;
         if (limit->number > s.gpu.power_w)

@@ -54,6 +54,7 @@ struct Scenario {
     std::vector<DegradedPart> degraded;
     std::string degraded_where;  ///< place of the key, for errors
     double power_limit_w = 0;    ///< 0 = nominal
+    double gpu_spread = 0;       ///< standard deviation of speed between GPUs of one kind, as a share
     // model, training
     Architecture model;
     TrainingPlan training;

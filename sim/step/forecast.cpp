@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/compute/spread.hpp"
 #include "models/transformer/software.hpp"
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
@@ -57,6 +58,9 @@ BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_ste
     BuiltStep built{build_cluster(s), {}};
     const CommModel comm(built.cluster, comm_facts(s), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
+    std::vector<program::Rank>& ranks = built.compiled.program.ranks;
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
+        ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
     return built;
 }
 

@@ -240,6 +240,7 @@ TEST(Schedule, ActivationsHeld) {
                     EXPECT_EQ(held, c.m == c.p ? all : std::min(all, 2 * (c.p - s - 1) + (c.v - 1) * c.p + 1))
                         << c.name() << " stage " << s;
                     break;
+                default: FAIL() << c.name();
             }
             EXPECT_EQ(held, most_in_flight(c.stage(s, true))) << c.name();
         }
