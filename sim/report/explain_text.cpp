@@ -137,6 +137,27 @@ void print_ceilings(Page& page, const Explanation& e) {
     }
 }
 
+/// Equal names of different phases together, longest first, the tail as one entry.
+std::vector<CriticalEntry> short_path(const std::vector<CriticalEntry>& path) {
+    std::vector<CriticalEntry> out;
+    for (const CriticalEntry& entry : path) {
+        const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o.what == entry.what; });
+        if (at == out.end())
+            out.push_back(entry);
+        else
+            at->ps += entry.ps;
+    }
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.ps > b.ps; });
+    if (out.size() > kMaxPath) {
+        CriticalEntry rest = {fmt::format("{} smaller ones", out.size() - kMaxPath), 0};
+        for (std::size_t i = kMaxPath; i < out.size(); ++i)
+            rest.ps += out[i].ps;
+        out.resize(kMaxPath);
+        out.push_back(rest);
+    }
+    return out;
+}
+
 }  // namespace
 
 std::string explain_text(const Explanation& e, bool color, bool unicode) {
@@ -150,15 +171,7 @@ std::string explain_text(const Explanation& e, bool color, bool unicode) {
         print_causes(page, e);
         print_hidden(page, e);
         print_stages(page, e.run.step);
-        std::vector<CriticalEntry> path = e.run.critical_path;
-        if (path.size() > kMaxPath) {
-            CriticalEntry rest = {fmt::format("{} smaller ones", path.size() - kMaxPath), 0};
-            for (std::size_t i = kMaxPath; i < path.size(); ++i)
-                rest.ps += path[i].ps;
-            path.resize(kMaxPath);
-            path.push_back(rest);
-        }
-        print_critical_path(page, path);
+        print_critical_path(page, short_path(e.run.critical_path));
         print_ceilings(page, e);
         if (e.bubble_imbalance + e.straggler_imbalance > 0 || e.run.step.by_stage.size() > 1)
             page.add("  Imbalance of stages is what waiting falls by in the re-run with equal stages.", Paint::dim)

@@ -279,6 +279,8 @@ constexpr Field kFields[] = {
     section("expect", "What must come out; the exit code is 1 otherwise."),
     expected("expect.mfu", 1, "Model FLOP utilisation, a fraction."),
     expected("expect.hfu", 2, "Hardware FLOP utilisation, a fraction."),
+    expected("expect.mfu_causal", 1, "Model FLOP utilisation with attention scores halved, a fraction."),
+    expected("expect.hfu_causal", 2, "Hardware FLOP utilisation with attention scores halved, a fraction."),
     expected("expect.step_time_s", 1e9, "Time of one step, seconds."),
     expected("expect.tokens_per_s", 1e18, "Tokens a second, whole cluster."),
     expected("expect.tokens_per_s_per_gpu", 1e18, "Tokens a second and GPU."),
