@@ -14,7 +14,7 @@ namespace {
 std::string job(const std::string& cluster, const std::string& training, const std::string& layers = "16") {
     return "cluster: {" + cluster + "}\nmodel: {layers: " + layers +
            ", hidden: 2048, heads: 16, ffn: 8192, vocab: 32000}\n"
-           "training:\n  sequence: 2048 tokens\n  precision: bf16\n" +
+           "seed: 4\ntraining:\n  sequence: 2048 tokens\n  precision: bf16\n" +  // some GPUs are slow under this seed
            training;
 }
 
@@ -136,12 +136,12 @@ TEST(Explain, ACeilingIsTheForecastOfTheScenarioWithTheCauseGone) {
     EXPECT_EQ(e.ceiling("no_recompute").rerun_ps, none.step().ps);
     const test::Forecast graphs = test::run_text(yaml, {"training.software.cuda_graphs=true"});
     EXPECT_EQ(e.ceiling("free_launches").rerun_ps, graphs.step().ps);
-    const Explained uneven(job("nodes: 4, node: hgx-h100, gpu_spread: 0.05",
-                               "  global_batch: 32 sequences\n  layout: {tp: 2, dp: 16, zero: 1}\n"));
+    const Explained uneven(job("nodes: 2, node: hgx-h100, gpu_spread: 0.05",
+                               "  global_batch: 32 sequences\n  layout: {tp: 2, dp: 8, zero: 1}\n"));
     EXPECT_LT(uneven.ceiling("equal_ranks").ps, uneven.out.run.step.ps);
     const test::Forecast equal =
-        test::run_text(job("nodes: 4, node: hgx-h100, gpu_spread: 0",
-                           "  global_batch: 32 sequences\n  layout: {tp: 2, dp: 16, zero: 1}\n"));
+        test::run_text(job("nodes: 2, node: hgx-h100, gpu_spread: 0",
+                           "  global_batch: 32 sequences\n  layout: {tp: 2, dp: 8, zero: 1}\n"));
     EXPECT_EQ(uneven.ceiling("equal_ranks").rerun_ps, equal.step().ps);
 }
 
