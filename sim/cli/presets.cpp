@@ -19,7 +19,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-std::int64_t parameters(const Architecture& model) { return count_parameters(model, model.vocab).total(model.layers); }
+std::int64_t parameters(const Architecture& model) { return count_parameters(model, model.vocab).total(); }
 
 std::string_view fusion_text(Fusion fusion) {
     switch (fusion) {

@@ -58,9 +58,8 @@ BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_ste
     BuiltStep built{build_cluster(s), {}};
     const CommModel comm(built.cluster, comm_facts(s), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
-    std::vector<program::Rank>& ranks = built.compiled.program.ranks;
-    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
-        ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
+    for (std::uint32_t rank = 0; rank < built.compiled.program.ranks.size(); ++rank)
+        built.compiled.program.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
     return built;
 }
 
@@ -115,7 +114,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         std::max_element(result.memory.begin(), result.memory.end(),
                          [](const StageMemory& a, const StageMemory& b) { return a.total_bytes < b.total_bytes; });
     const double use = static_cast<double>(fullest->total_bytes) / static_cast<double>(fullest->capacity_bytes);
-    if (use > 1) {
+    if (use > 1 && !options.over_memory) {
         constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
         result.verdict = "out of memory";
         result.failure = fmt::format("out of memory: stage {} needs {:.1f} GiB, a {} has {:.1f} GiB", fullest->stage,
@@ -124,7 +123,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.hints = what_would_fit(scenario, compute);
         return result;
     }
-    result.verdict = use > kTight ? "tight" : "fits";
+    result.verdict = use > 1 ? "out of memory" : use > kTight ? "tight" : "fits";
 
     std::optional<BuiltStep> built;
     try {
@@ -141,7 +140,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     result.communication = communication_table(compiled, cluster);
 
     engine::EngineOptions engine_options;
-    engine_options.track_path = true;
+    engine_options.track_path = options.critical_path;
     engine::EngineResult run = engine::Engine(compiled.program, cluster.links().capacity, engine_options).run();
     result.events = run.events;
     result.fingerprint = run.fingerprint;
@@ -151,7 +150,8 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         return result;
     }
     fill_step(result.step, run, compiled);
-    fill_critical_path(result, run, compiled.program);
+    if (options.critical_path)
+        fill_critical_path(result, run, compiled.program);
     return result;
 }
 

@@ -17,7 +17,9 @@
 namespace fabricast {
 
 struct ForecastOptions {
-    int max_steps = 6;  ///< give up looking for a period after so many steps
+    int max_steps = 6;          ///< give up looking for a period after so many steps
+    bool over_memory = false;   ///< run also what does not fit: the verdict says so, the step is timed all the same
+    bool critical_path = true;  ///< follow the chain of causes; costs time and memory
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).
