@@ -221,6 +221,11 @@ constexpr Field kFields[] = {
     flag("training.software.cuda_graphs", "", "Kernels are issued from CUDA graphs: no host time."),
     flag("training.software.p2p_overlap", "", "Pipeline messages beside compute."),
     flag("training.software.tp_backward_overlap", "", "Tensor-parallel reduction beside weight gradients."),
+    {.path = "training.software.tp_hidden_fraction",
+     .kind = K::number,
+     .doc = "Share of tensor-parallel traffic that chunked matrix products hide (user buffers, asynchronous TP); 0 = "
+            "none.",
+     .high = 0.99},
 
     section("comm", "The communication library."),
     text("comm.library", "Name and version.", "nccl 2.28"),
@@ -278,6 +283,8 @@ constexpr Field kFields[] = {
     section("expect", "What must come out; the exit code is 1 otherwise."),
     expected("expect.mfu", 1, "Model FLOP utilisation, a fraction."),
     expected("expect.hfu", 2, "Hardware FLOP utilisation, a fraction."),
+    expected("expect.mfu_causal", 1, "Model FLOP utilisation with attention scores halved, a fraction."),
+    expected("expect.hfu_causal", 2, "Hardware FLOP utilisation with attention scores halved, a fraction."),
     expected("expect.step_time_s", 1e9, "Time of one step, seconds."),
     expected("expect.tokens_per_s", 1e18, "Tokens a second, whole cluster."),
     expected("expect.tokens_per_s_per_gpu", 1e18, "Tokens a second and GPU."),

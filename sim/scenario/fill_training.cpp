@@ -45,6 +45,8 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.p2p_overlap = a->flag;
     if (const Answer* a = answers.given("training.software.tp_backward_overlap"))
         f.tp_backward_overlap = a->flag;
+    if (const Answer* a = answers.given("training.software.tp_hidden_fraction"))
+        f.tp_hidden_fraction = a->number;
     f.attention = resolve_attention(f, s.gpu);
     if (f.attention != "unfused" && !s.gpu.attention.contains(f.attention)) {
         std::string known = "unfused";
