@@ -11,6 +11,7 @@
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
+#include "sim/step/limit_hints.hpp"
 
 namespace fabricast {
 namespace {
@@ -105,7 +106,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     result.verdict = use > kTight ? "tight" : "fits";
 
     const Cluster cluster = build_cluster(scenario);
-    const CommModel comm(cluster, comm_facts(scenario), scenario.comm);
+    const CommModel comm(cluster, comm_facts(scenario, cluster), scenario.comm);
     CompiledStep compiled;
     try {
         compiled = compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm,
@@ -131,6 +132,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     }
     fill_step(result, run, compiled);
     fill_critical_path(result, run, compiled.program);
+    result.hints = limit_hints(result);
     return result;
 }
 
