@@ -46,7 +46,7 @@ void inside_of_nodes(const Cluster& cluster, const CommFacts& facts, const Group
     double rings = std::numeric_limits<double>::infinity();
     bool sockets = false;
     for (const NodeRings& node : order.rings) {
-        if (node.cycles.front().size() > 1) {
+        if (!cluster.has_nvswitch() && node.cycles.front().size() > 1) {
             rings = std::min(rings, node.bytes_per_s / kGb);
             sockets = sockets || node.sockets;
         }
@@ -181,7 +181,7 @@ const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
 
 /// A channel may be several lanes wide: on one node of direct NVLinks every ring carries its part.
 int over_cycles(const GroupOrder& order, int channels) {
-    if (order.nodes() > 1 || order.rings.empty()) {
+    if (order.nodes() > 1 || order.rings.empty() || order.rings.front().cycles.size() == 1) {
         return channels;
     }
     const int cycles = static_cast<int>(order.rings.front().cycles.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 namespace fabricast {
 
@@ -14,11 +15,11 @@ constexpr std::size_t kMostCycles = 3000;         // listed before the packing
 constexpr std::size_t kMostSteps = 200'000;       // of each of the two searches
 constexpr std::uint32_t kMostGpusOfPacking = 32;  // larger boards are passed in one tour
 
-/// Lanes of direct NVLink between GPUs, and the rate of the slowest.
+/// Lanes of direct NVLink between GPUs, and the rate of the fastest.
 struct Lanes {
     std::uint32_t gpus = 0;
     std::vector<std::uint32_t> count;  ///< [from * gpus + to]
-    double bytes_per_s = 0;            ///< of one lane, least over all
+    double bytes_per_s = 0;            ///< of one lane, most over all: slow ones are not seen by the search
 
     std::uint32_t at(std::uint32_t a, std::uint32_t b) const { return count[std::size_t{a} * gpus + b]; }
 };
@@ -27,7 +28,6 @@ Lanes lanes_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     Lanes lanes;
     lanes.gpus = static_cast<std::uint32_t>(gpus.size());
     lanes.count.assign(gpus.size() * gpus.size(), 0);
-    lanes.bytes_per_s = std::numeric_limits<double>::infinity();
     std::vector<LinkId> route;
     for (std::uint32_t a = 0; a < lanes.gpus; ++a) {
         for (std::uint32_t b = 0; b < lanes.gpus; ++b) {
@@ -39,7 +39,7 @@ Lanes lanes_of(const Cluster& cluster, std::span<const GpuId> gpus) {
             const std::uint32_t parallel = links.parallel[index(route.front())];
             lanes.count[std::size_t{a} * lanes.gpus + b] = parallel;
             lanes.bytes_per_s =
-                std::min(lanes.bytes_per_s, bytes_per_s(links.capacity[index(route.front())]) / parallel);
+                std::max(lanes.bytes_per_s, bytes_per_s(links.capacity[index(route.front())]) / parallel);
         }
     }
     return lanes;
@@ -219,19 +219,15 @@ NodeRings tour(const Cluster& cluster, std::span<const GpuId> gpus) {
     return rings;
 }
 
-}  // namespace
-
-std::uint32_t locality_of(const Cluster& cluster, GpuId gpu) {
-    const bool beyond_servers = cluster.has_nvswitch() && cluster.nvlink_domain_count() < cluster.node_count();
-    return beyond_servers ? cluster.nvlink_domain_of(gpu) : static_cast<std::uint32_t>(index(cluster.node_of(gpu)));
-}
-
-NodeRings node_rings(const Cluster& cluster, std::span<const GpuId> gpus) {
+NodeRings rings_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     if (cluster.has_nvlink() && gpus.size() > 1 && gpus.size() <= kMostGpusOfPacking) {
         const Lanes lanes = lanes_of(cluster, gpus);
         if (gpus.size() == 2) {
-            if (const std::uint32_t both = std::min(lanes.at(0, 1), lanes.at(1, 0)); both > 0)
-                return {.cycles = {{0, 1}}, .bytes_per_s = both * lanes.bytes_per_s};
+            NodeRings rings{.cycles = {{0, 1}}};
+            if (const std::uint32_t both = std::min(lanes.at(0, 1), lanes.at(1, 0)); both > 0) {
+                rings.bytes_per_s = both * lanes.bytes_per_s;
+                return rings;
+            }
         } else if (std::vector<Cycle> cycles = packed(lanes); !cycles.empty()) {
             NodeRings rings;
             rings.bytes_per_s = 2.0 * static_cast<double>(cycles.size()) * lanes.bytes_per_s;
@@ -244,6 +240,33 @@ NodeRings node_rings(const Cluster& cluster, std::span<const GpuId> gpus) {
         }
     }
     return tour(cluster, gpus);
+}
+
+}  // namespace
+
+std::uint32_t locality_of(const Cluster& cluster, GpuId gpu) {
+    const bool beyond_servers = cluster.has_nvswitch() && cluster.nvlink_domain_count() < cluster.node_count();
+    return beyond_servers ? cluster.nvlink_domain_of(gpu) : static_cast<std::uint32_t>(index(cluster.node_of(gpu)));
+}
+
+std::vector<std::uint32_t> entries_of(const Cluster& cluster, std::span<const GpuId> gpus) {
+    std::vector<std::uint32_t> entries(gpus.size());
+    std::iota(entries.begin(), entries.end(), 0u);
+    if (cluster.nics_per_node() == 0)
+        return entries;
+    std::map<NicId, std::uint32_t> users;
+    std::vector<std::uint32_t> turn;  // of a GPU among those of its NIC
+    for (const GpuId gpu : gpus)
+        turn.push_back(users[cluster.nic_of(gpu)]++);
+    std::stable_sort(entries.begin(), entries.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return turn[a] < turn[b]; });
+    return entries;
+}
+
+NodeRings node_rings(const Cluster& cluster, std::span<const GpuId> gpus) {
+    NodeRings rings = rings_of(cluster, gpus);
+    rings.entries = entries_of(cluster, gpus);
+    return rings;
 }
 
 }  // namespace fabricast

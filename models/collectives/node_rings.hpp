@@ -7,7 +7,7 @@
 // Two GPUs: one cycle, as many rings as lanes. No such cycle: one tour that goes on to the nearest GPU next (path type,
 // then width of its narrowest link, then lower number), over NVLink through another GPU, PCIe, host bridges or between
 // sockets, whatever joins them.
-// Lanes count as built: a link that is degraded later keeps its rings, as in a job that runs.
+// Lanes that are lost are gone when the job starts; a link that only runs slower keeps its rings.
 //
 // Source: NCCL src/graph/search.cc searches such orders under a time limit; the packing is exact here up to a budget.
 // Not modelled: channels of unequal order on PCIe, rings over some NVLinks and PCIe at once.
@@ -24,6 +24,8 @@ namespace fabricast {
 struct NodeRings {
     /// Positions among the GPUs given; channel pattern p runs cycle p mod size. At least one.
     std::vector<std::vector<std::uint32_t>> cycles;
+    /// Pattern p enters at entries[p mod size]: GPUs of different NICs in turn, so that few channels use all NICs.
+    std::vector<std::uint32_t> entries;
     bool nvlink = true;      ///< every hop is NVLink, direct or through another GPU
     bool sockets = false;    ///< a hop passes between NUMA nodes
     double bytes_per_s = 0;  ///< NVLink of one GPU in all rings together, as built; 0 without
@@ -32,6 +34,9 @@ struct NodeRings {
 
 /// Precondition: at least one GPU, distinct, of one node or NVSwitch domain.
 NodeRings node_rings(const Cluster& cluster, std::span<const GpuId> gpus);
+
+/// The entries of a node alone. 0, 1, 2, ... where GPU g has NIC g mod nics.
+std::vector<std::uint32_t> entries_of(const Cluster& cluster, std::span<const GpuId> gpus);
 
 /// NVSwitch domain where one spans servers, else the server: what NCCL calls a node.
 std::uint32_t locality_of(const Cluster& cluster, GpuId gpu);

@@ -81,12 +81,16 @@ private:
     std::size_t first_ = 0;
 };
 
-/// Looks alike from inside: positions in the node, path types and lanes between its members.
+/// Looks alike from inside: positions in the node, NICs, path types and lanes between its members.
 std::vector<std::uint32_t> looks_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     std::vector<std::uint32_t> looks;
     std::vector<LinkId> route;
     for (const GpuId a : gpus) {
         looks.push_back(cluster.local_index(a));
+        looks.push_back(cluster.nics_per_node() > 0 ? cluster.local_index(cluster.nic_of(a)) : 0);
+        if (cluster.has_nvswitch()) {
+            continue;
+        }
         for (const GpuId b : gpus) {
             const PathType type = cluster.path_type(a, b);
             looks.push_back(static_cast<std::uint32_t>(type));
@@ -98,6 +102,22 @@ std::vector<std::uint32_t> looks_of(const Cluster& cluster, std::span<const GpuI
         }
     }
     return looks;
+}
+
+/// The NICs of GPUs 0, 1, 2 ... of some node do not come in turn.
+bool shares_nics_oddly(const Cluster& cluster, const GroupOrder& order) {
+    if (cluster.nics_per_node() == 0) {
+        return false;
+    }
+    for (std::uint32_t i = 0; i < order.nodes(); ++i) {
+        const auto gpus = order.node(i);
+        for (std::size_t j = 1; j < gpus.size(); ++j) {
+            if (cluster.nic_of(gpus[j]) == cluster.nic_of(gpus[j - 1])) {
+                return cluster.nics_per_node() > 1;
+            }
+        }
+    }
+    return false;
 }
 
 void find_rings(const Cluster& cluster, GroupOrder& order) {
@@ -172,7 +192,7 @@ GroupOrder order_by_node(const Cluster& cluster, std::span<const GpuId> members)
         }
     }
     order.begin.push_back(order.ranks());
-    if (!cluster.has_nvswitch()) {
+    if (!cluster.has_nvswitch() || shares_nics_oddly(cluster, order)) {
         find_rings(cluster, order);
     }
     return order;
@@ -186,7 +206,8 @@ GpuId GroupOrder::passed(std::uint32_t i, std::uint32_t pattern, std::uint32_t j
     }
     const auto& cycles = rings[rings_of[i]].cycles;
     const std::vector<std::uint32_t>& cycle = cycles[pattern % cycles.size()];
-    const auto entry = std::find(cycle.begin(), cycle.end(), pattern % g) - cycle.begin();
+    const std::uint32_t first = rings[rings_of[i]].entries[pattern % g];
+    const auto entry = std::find(cycle.begin(), cycle.end(), first) - cycle.begin();
     return local[cycle[(static_cast<std::uint32_t>(entry) + j) % g]];
 }
 

@@ -47,9 +47,9 @@ enum class Wiring : std::uint8_t {
 /// NVSwitch domain are one node here.
 struct GroupOrder {
     std::vector<GpuId> gpus;
-    std::vector<std::uint32_t> begin;     ///< node i owns gpus[begin[i] .. begin[i + 1])
-    std::vector<NodeRings> rings;         ///< of clusters without an NVSwitch; equal nodes share one
-    std::vector<std::uint32_t> rings_of;  ///< [node] -> rings; empty with an NVSwitch
+    std::vector<std::uint32_t> begin;  ///< node i owns gpus[begin[i] .. begin[i + 1])
+    std::vector<NodeRings> rings;      ///< where there is no NVSwitch, or neighbours share NICs; equal nodes share one
+    std::vector<std::uint32_t> rings_of;  ///< [node] -> rings; empty: by index from each GPU in turn
 
     std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpus.size()); }
     std::uint32_t nodes() const { return static_cast<std::uint32_t>(begin.size()) - 1; }

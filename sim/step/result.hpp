@@ -31,8 +31,8 @@ struct CommRow {
     double time_s = 0;  ///< one call alone on the network
     double busbw_bytes_per_s = 0;
     std::string limiting_link;         ///< name of the link that sets its rate
-    std::string limiting_place;        ///< what that link is: "PCIe inside the node", "network adapter"; may be empty
     Account account = Account::count;  ///< where its exposed time goes; count = not said
+    std::string limiting_place = {};   ///< what the limiting link is: "PCIe inside the node", "network adapter"
 };
 
 struct StepResult {
