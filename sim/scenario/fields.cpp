@@ -97,12 +97,31 @@ constexpr Field kFields[] = {
      .doc = "Standard deviation of speed between GPUs of one kind, as a share; 0: all alike.",
      .high = 0.5},
     quantity("cluster.node.power_limit", D::power, "W", 1e5, "Board power limit set below nominal."),
-    choice("cluster.node.cpu", "intel|amd", "", "Host processor: NCCL's tables depend on it."),
+    choice("cluster.node.cpu", "intel|amd|arm", "", "Host processor: NCCL's tables depend on it."),
+    choice("cluster.node.board", "nvswitch|cube-mesh|pairs|full-mesh|pcie", "",
+           "What joins the GPUs: an NVSwitch, the NVLink cube mesh of 8 V100, NVLink bridges between pairs, NVLink "
+           "between all, or PCIe alone."),
+    choice("cluster.node.pcie_layout", "pix|pxb|phb|node|sys", "",
+           "Where GPUs of a NUMA node meet over PCIe: groups on a switch, switches under one more switch, one host "
+           "bridge, a host bridge each, a NUMA node each."),
+    integer("cluster.node.numa_nodes", 1, 64, "", "NUMA nodes of the server; GPUs fill them in order."),
+    integer("cluster.node.gpus_per_switch", 2, 64, "", "GPUs on a PCIe switch, with pix and pxb."),
+    quantity("cluster.node.socket", D::rate, "GB/s", kMaxRate, "Between two NUMA nodes, achieved, one direction."),
+    quantity("cluster.node.pcie_uplink", D::rate, "GB/s", kMaxRate,
+             "A PCIe switch upwards, shared by all below it; as wide as a GPU's PCIe when absent."),
+    quantity("cluster.node.host_bridge", D::rate, "GB/s", kMaxRate,
+             "All traffic through one host bridge together; no limit when absent."),
+    integer("cluster.node.nvlink_domain", 1, 4096, "", "Servers on one NVSwitch: 18 in a rack of 72."),
+    text("cluster.node.topology",
+         "File that tells what the server is, `nvidia-smi topo -m` or NCCL topology XML; path relative to this file."),
     latency("cluster.node.nvlink_latency", "One hop through the NVSwitch."),
     latency("cluster.node.pcie_latency", "One PCIe hop."),
     latency("cluster.node.nic_latency", "One network adapter, one side."),
     section("cluster.fabric", "The network between nodes.", "kind"),
-    preset("cluster.fabric.kind", "fabrics", "A fabric of the catalogue.", "rail-fat-tree"),
+    choice("cluster.fabric.kind", "rail-fat-tree|grid", "rail-fat-tree",
+           "Leaf and spine switches, or a grid of dimensions without servers of their own."),
+    preset("cluster.fabric.network", "networks",
+           "What carries the traffic: efficiency and latencies of a class of networks of the catalogue."),
     quantity("cluster.fabric.nic", D::rate, "Gb/s", kMaxRate, "Line rate of the adapters; wins over cluster.node.nic."),
     number("cluster.fabric.oversubscription", 1000, "1", "Capacity of a leaf switch down / up; 1 = non-blocking."),
     integer("cluster.fabric.nodes_per_pod", 1, 131072, "", "Nodes below one set of leaf switches."),
@@ -116,7 +135,35 @@ constexpr Field kFields[] = {
     integer("cluster.fabric.spines", 0, 4096, "0", "Links up a leaf, with static and ecmp; 0: one a NIC."),
     choice("cluster.fabric.routing", "ideal|static|ecmp|adaptive", "ideal", "How flows spread over parallel paths."),
     number("cluster.fabric.adaptive_efficiency", 1, "1", "Share of a trunk that adaptive routing reaches."),
-    text("cluster.degraded", "Parts below their rate: `nic 3.2 at 0.5; gpu 1.0 nvlink at 0.9`."),
+    text("cluster.fabric.file",
+         "File that tells the network: ns-3, ASTRA-sim, Slurm topology.conf, ibnetdiscover; path relative to this "
+         "file."),
+    text("cluster.fabric.hosts",
+         "Hosts of that file the job runs on, a Slurm node list such as n[0-15]; else the first."),
+    integer("cluster.fabric.gpus_per_server", 1, 4096, "", "GPUs of a server, for files that list GPUs alone."),
+    {.path = "cluster.fabric.dimensions", .kind = K::list, .doc = "Dimensions of a grid, innermost first."},
+    choice("cluster.fabric.dimensions[].kind", "ring|full|switch", "",
+           "Neighbours joined, all pairs joined, or a switch a group."),
+    integer("cluster.fabric.dimensions[].size", 2, 1 << 20, "", "GPUs along the dimension."),
+    quantity("cluster.fabric.dimensions[].bandwidth", D::rate, "GB/s", kMaxRate, "One link, achieved, one direction."),
+    latency("cluster.fabric.dimensions[].latency", "One link; a way through a switch pays two."),
+    integer("cluster.fabric.inner_dimensions", 0, 16, "1", "How many dimensions of the grid are NVLink of one server."),
+    section("cluster.graph", "A cluster written down part by part, instead of node and fabric."),
+    {.path = "cluster.graph.nodes", .kind = K::list, .doc = "The parts."},
+    text("cluster.graph.nodes[].name", "Name, for the links."),
+    choice("cluster.graph.nodes[].kind", "gpu|nvswitch|nic|pcie-switch|host|switch", "", "What it is."),
+    integer("cluster.graph.nodes[].server", 0, 131071, "", "Its server, from 0; an nvswitch may be of none."),
+    integer("cluster.graph.nodes[].numa", 0, 63, "", "NUMA node of a host."),
+    {.path = "cluster.graph.links", .kind = K::list, .doc = "Links between the parts, both ways."},
+    text("cluster.graph.links[].from", "Name of one end."),
+    text("cluster.graph.links[].to", "Name of the other."),
+    quantity("cluster.graph.links[].bandwidth", D::rate, "GB/s", kMaxRate,
+             "Achieved, one direction, all lanes; absent between PCIe switches, hosts and NICs: no limit."),
+    latency("cluster.graph.links[].latency", "From end to end."),
+    integer("cluster.graph.links[].lanes", 1, 1024, "", "NVLinks or cables that make the link."),
+    flag("cluster.graph.links[].one_way", "", "From `from` to `to` alone."),
+    text("cluster.degraded",
+         "Parts below their rate: `nic 3.2 at 0.5; gpu 1.0 nvlink at 0.9; gpu 0.0 nvlink gpu 3 loses 1 lane`."),
 
     section("model", "The model: a preset, shapes, or a preset with other shapes.", "preset"),
     preset("model.preset", "models", "A model of the catalogue."),
@@ -346,8 +393,8 @@ std::vector<std::string> allowed_words(const Field& field) {
             return names_of(Catalogue::builtin().nodes());
         if (field.allowed == "gpus")
             return names_of(Catalogue::builtin().gpus());
-        if (field.allowed == "fabrics")
-            return names_of(Catalogue::builtin().fabrics());
+        if (field.allowed == "networks")
+            return names_of(Catalogue::builtin().networks());
         if (field.allowed == "models")
             return names_of(architectures());
         return names_of(software_stacks());
