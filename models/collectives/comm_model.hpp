@@ -56,7 +56,7 @@ std::string_view protocol_name(Protocol p);    ///< "LL128"
 /// What a network's transport costs beyond NCCL's tables; zero is nothing. Known to the clock, not to the choice.
 /// Fitted by class of network (models/hardware/networks.yaml).
 struct NetworkTiming {
-    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop
+    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop of a tree (rings: latency.hpp)
     double slot_us = 0;           ///< Simple on trees: each of the first 8 chunks of a channel waits so long
     double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
 };

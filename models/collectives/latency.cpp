@@ -124,6 +124,13 @@ double slots_s(const LatencyInput& in) {
 
 }  // namespace
 
+double ring_hop_share(const TunerInput& tuner, Protocol p) {
+    if (tuner.one_rank_a_node) {
+        return 1;
+    }
+    return hop_latency_us(Algorithm::ring, p, true, true) / hop_latency_us(Algorithm::tree, p, true, true);
+}
+
 RingStep ring_step(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
     const bool simple = in.protocol == Protocol::simple;
@@ -134,11 +141,13 @@ RingStep ring_step(const LatencyInput& in) {
     const HopLatency inside = ring_latency(in);
     const double outside =
         hop_latency_us(tuner.one_rank_a_node ? Algorithm::tree : in.algorithm, in.protocol, true, true);
-    return {.base = inside.base_us * 1e-6,
-            .inside_latency = std::max(inside.hop_us, post) * 1e-6,
-            .outside_latency = (outside + in.network.hop_us[static_cast<int>(in.protocol)]) * 1e-6,
-            .inside_step = std::max(block, bytes * in.pace.inside),
-            .outside_step = std::max(block, bytes * in.pace.outside)};
+    return {
+        .base = inside.base_us * 1e-6,
+        .inside_latency = std::max(inside.hop_us, post) * 1e-6,
+        .outside_latency =
+            (outside + ring_hop_share(tuner, in.protocol) * in.network.hop_us[static_cast<int>(in.protocol)]) * 1e-6,
+        .inside_step = std::max(block, bytes * in.pace.inside),
+        .outside_step = std::max(block, bytes * in.pace.outside)};
 }
 
 double hop_latency_s(const LatencyInput& in) {
@@ -146,7 +155,8 @@ double hop_latency_s(const LatencyInput& in) {
     if (in.algorithm == Algorithm::ring && in.tuner.nodes > 1 && !chain) {
         return ring_latency_s(in);
     }
-    return table_latency_s(in) + network_hops(in) * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
+    const double share = in.algorithm == Algorithm::ring ? ring_hop_share(in.tuner, in.protocol) : 1;
+    return table_latency_s(in) + network_hops(in) * share * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
 }
 
 double fill_s(const LatencyInput& in) {

@@ -7,7 +7,8 @@
 //   ring over nodes         see below
 //   broadcast, reduce       every rank is passed; the tuner counts one hop. Simple keeps NCCL's figures on one node too: a
 //                           chunk of a chain is one slice, those of the fit two
-// and NetworkTiming::hop_us for each network hop on the longest path.
+// and NetworkTiming::hop_us for each network hop on the longest path; that is the cost on a tree, rings pay of it what
+// NCCL's table has for them (2.7 / 5.0 for LL, 4.0 / 8.5 for LL128, as much for Simple).
 // Rings over nodes (all-reduce, all-gather, reduce-scatter): a rank handles one chunk at a time, and a chunk goes on when
 // it has arrived. With s the time of a chunk on a hop when all channels are busy, l the latency of that hop,
 //   T = base + max(steps x s_max + l_network, sum over the longest path of (s + l))
@@ -61,6 +62,8 @@ struct RingStep {
     double inside_step = 0, outside_step = 0;
 };
 RingStep ring_step(const LatencyInput& in);
+/// Network hop of a ring over that of a tree.
+double ring_hop_share(const TunerInput& tuner, Protocol p);
 
 double hop_latency_s(const LatencyInput& in);
 double fill_s(const LatencyInput& in);

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 
+#include "models/collectives/latency.hpp"
+
 namespace fabricast {
 namespace {
 
@@ -53,19 +55,29 @@ std::optional<double> efficiency_of(const RunCase& run, const NcclPoint& largest
 
 /// The extra cost of a network hop with which a ring's prediction meets the point; nothing where it hardly shows.
 std::optional<double> ring_hop(const RunCase& run, NetworkConstants constants, const NcclPoint& point) {
+    constexpr double kClear = 1.18;
+    Protocol protocol = Protocol::simple;
     const double steps = (run.run.ranks - 1.0) * (run.kind == Collective::all_reduce ? 2 : 1);
-    const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9);
     const auto time = [&](double hop) {
         std::fill(std::begin(constants.timing.hop_us), std::end(constants.timing.hop_us), hop);
-        return Predictor(run.platform, constants, run.settings).predict(run.kind, point.bytes).time_us;
+        const auto p = Predictor(run.platform, constants, run.settings).predict(run.kind, point.bytes);
+        protocol = p.protocol;
+        return p.time_us;
     };
+    const double without = time(0), measured = measured_us(point);
+    TunerInput tuner;
+    tuner.one_rank_a_node = run.platform.node.gpus == 1;
+    const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9) * ring_hop_share(tuner, protocol);
     double hop = 0;
-    for (int step = 0; step < 4; ++step)
-        hop = std::max(0.0, hop + (measured_us(point) - time(hop)) / hops);
-    const double there = time(hop);
-    if (time(hop + 1) - there < hops / 2)
-        return std::nullopt;
-    return hop + (measured_us(point) - there) / hops;
+    if (time(1) - without < hops / 2) {
+        if (measured < kClear * without)
+            return std::nullopt;
+        for (int step = 0; step < 4; ++step)
+            hop += (measured - time(hop)) / hops;
+        if (hop <= 0 || time(hop + 1) - time(hop) < hops / 2)
+            return std::nullopt;
+    }
+    return hop + (measured - time(hop)) / hops;
 }
 
 struct Residual {
