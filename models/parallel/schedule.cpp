@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/parallel/placement.hpp"
 #include "models/parallel/zero_bubble.hpp"
 
 namespace fabricast {
@@ -146,6 +147,16 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
         case Schedule::dual_pipe: return split_schedule(schedule, p, m)[static_cast<std::size_t>(s)];
     }
     return {};
+}
+
+std::vector<std::vector<ScheduleStep>> pipeline_steps(Schedule schedule, std::int64_t p, std::int64_t v, std::int64_t m,
+                                                      bool overlap) {
+    if (splits_backward(schedule))
+        return split_schedule(schedule, p, m);
+    std::vector<std::vector<ScheduleStep>> lists;
+    for (std::int64_t s = 0; s < p; ++s)
+        lists.push_back(schedule_steps(schedule, s, p, v, m, overlap));
+    return lists;
 }
 
 std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int64_t p, std::int64_t v) {

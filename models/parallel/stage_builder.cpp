@@ -24,11 +24,9 @@ public:
                  ProgramParts parts)
         : LayerEmitter(a, plan, software, stage, parts),
           sharded_(layout_.zero == 3 && replicas(layout_) > 1),
-          overlap_p2p_(splits_backward(layout_.schedule) ||
-                       (software.p2p_overlap && layout_.schedule == Schedule::interleaved)),
           dp_(replicas(layout_)) {}
 
-    std::uint32_t build(std::int64_t steps);
+    std::uint32_t build(const std::vector<ScheduleStep>& order, std::int64_t steps);
 
 private:
     using UnitPlace = std::pair<std::int64_t, std::size_t>;  ///< chunk of the stage, unit of the chunk
@@ -68,7 +66,7 @@ private:
                            (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
     }
 
-    bool sharded_, overlap_p2p_;
+    bool sharded_;
     std::int64_t dp_;                                 ///< copies of every parameter whose gradients are reduced
     std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
     std::map<UnitPlace, std::uint32_t> gathered_;     ///< parameter gather of this step
@@ -459,12 +457,10 @@ void StageBuilder::compact_streams() {
         op.stream = number[op.stream];
 }
 
-std::uint32_t StageBuilder::build(std::int64_t steps) {
+std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::int64_t steps) {
     t_.name = fmt::format("stage {}", stage_);
     const std::uint32_t repeat = open_repeat(steps);
     optimizer();
-    const std::vector<ScheduleStep> order =
-        schedule_steps(layout_.schedule, stage_, layout_.pp, layout_.vpp, plan_.micro_batches(), overlap_p2p_);
     for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp)) {
         const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
         block_begin_ = static_cast<std::int64_t>(ends_.size());
@@ -520,9 +516,14 @@ StageParameters stage_parameters(const Architecture& a, const Layout& layout, st
     return out;
 }
 
+bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software) {
+    return splits_backward(layout.schedule) || (software.p2p_overlap && layout.schedule == Schedule::interleaved);
+}
+
 std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
-                          std::int64_t stage, std::int64_t steps, ProgramParts parts) {
-    return stage::StageBuilder(a, plan, software, stage, parts).build(steps);
+                          std::int64_t stage, const std::vector<ScheduleStep>& order, std::int64_t steps,
+                          ProgramParts parts) {
+    return stage::StageBuilder(a, plan, software, stage, parts).build(order, steps);
 }
 
 }  // namespace fabricast

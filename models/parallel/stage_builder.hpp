@@ -69,8 +69,13 @@ struct StageParameters {
 };
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
 
-/// Appends the template of a stage to parts.program and returns its index. steps: repetitions of the step.
+/// Pipeline messages run beside the work; false: between pieces of it.
+bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software);
+
+/// Appends the template of a stage to parts.program and returns its index. order: the stage's list of pipeline_steps,
+/// with overlap as overlaps_messages says; steps: repetitions of the step.
 std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
-                          std::int64_t stage, std::int64_t steps, ProgramParts parts);
+                          std::int64_t stage, const std::vector<ScheduleStep>& order, std::int64_t steps,
+                          ProgramParts parts);
 
 }  // namespace fabricast
