@@ -177,6 +177,8 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
     for (std::size_t at = 0; at < steps.size();) {
         std::size_t best_period = 0, best_count = 1;
         for (const std::size_t period : periods) {
+            if (at + period > steps.size() || steps[at + period - 1].paired || (at > 0 && steps[at - 1].paired))
+                continue;  // pairs stay together
             std::size_t count = 1;
             while (at + (count + 1) * period <= steps.size() &&
                    std::equal(steps.begin() + static_cast<long>(at), steps.begin() + static_cast<long>(at + period),

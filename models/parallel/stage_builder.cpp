@@ -36,6 +36,8 @@ private:
     void chunk_backward(const ScheduleStep& step);
     void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,
                              Bytes gradients);
+    void chunk_pair(const ScheduleStep& forward, const ScheduleStep& backward);
+    void interleave(std::size_t begin, std::size_t middle);
     void chunk_backward_input(const ScheduleStep& step);
     void chunk_backward_weight(const ScheduleStep& step);
     void receive(const ScheduleStep& step, bool forward);
@@ -168,6 +170,61 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
     }
     flush("backward", Phase::backward);
     send(step, false);
+}
+
+// A forward and the backward of another micro-batch side by side: both inputs first, both outputs last, between them the
+// work of one runs while the other communicates on a stream of its own.
+void StageBuilder::chunk_pair(const ScheduleStep& forward, const ScheduleStep& backward) {
+    receive(forward, true);
+    receive(backward, false);
+    ScheduleStep ahead = forward, back = backward;
+    ahead.receives_forward = ahead.sends_forward = back.receives_backward = back.sends_backward = false;
+    const std::size_t begin = t_.nodes.size();
+    chunk_forward(ahead);
+    const std::size_t middle = t_.nodes.size();
+    chunk_backward(back);
+    interleave(begin, middle);
+    send(forward, true);
+    send(backward, false);
+}
+
+// Merges the operations of [begin, middle) and those from middle on: in turn from each, a run of the compute stream with
+// the communication behind it.
+void StageBuilder::interleave(std::size_t begin, std::size_t middle) {
+    const std::size_t end = t_.nodes.size();
+    const auto on_compute = [&](std::size_t node) {
+        return t_.operations[t_.nodes[node].operation].stream == kCompute;
+    };
+    std::vector<std::size_t> order;
+    const auto take = [&](std::size_t& at, std::size_t stop) {
+        while (at < stop && on_compute(at))
+            order.push_back(at++);
+        while (at < stop && !on_compute(at))
+            order.push_back(at++);
+    };
+    for (std::size_t first = begin, second = middle; first < middle || second < end;) {
+        take(first, middle);
+        take(second, end);
+    }
+    std::vector<std::uint32_t> place(end - begin);
+    std::vector<std::uint32_t> operations;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        place[order[i] - begin] = static_cast<std::uint32_t>(begin + i);
+        operations.push_back(t_.nodes[order[i]].operation);
+    }
+    const auto moved = [&](std::uint32_t& node) {
+        if (node != program::kNone && node >= begin)
+            node = place[node - begin];
+    };
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+        t_.nodes[begin + i].operation = operations[i];
+        for (std::uint32_t& wait : t_.operations[operations[i]].waits)
+            moved(wait);
+        if (on_compute(begin + i))
+            last_main_ = static_cast<std::uint32_t>(begin + i);
+    }
+    for (std::uint32_t& wait : next_waits_)
+        moved(wait);
 }
 
 void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
@@ -465,9 +522,17 @@ std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::i
         const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
         block_begin_ = static_cast<std::int64_t>(ends_.size());
         block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
-        for (const ScheduleStep& step : block.steps) {
+        for (std::size_t i = 0; i < block.steps.size(); ++i) {
+            const ScheduleStep& step = block.steps[i];
             switch (step.kind) {
-                case ScheduleStep::Kind::forward: chunk_forward(step); break;
+                case ScheduleStep::Kind::forward:
+                    if (!step.paired) {
+                        chunk_forward(step);
+                        break;
+                    }
+                    chunk_pair(step, block.steps[++i]);
+                    ends_.push_back(last_main_);
+                    break;
                 case ScheduleStep::Kind::backward: chunk_backward(step); break;
                 case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
                 case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
