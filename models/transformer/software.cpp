@@ -32,7 +32,10 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     f.host_per_kernel_s = 10e-6;
     f.host_per_layer_s = 0.92e-3;
     f.tp_backward_overlap = false;
+    f.fp32_gradients = false;
+    f.fp32_reduce = false;
     f.sources = {
+        "gradients of fp16 parameters are fp16 and are reduced as they are: DeepSpeed FP16 engine without ZeRO",
         "kernels as megatron-2022; a fork of the code before its tensor-parallel overlap, all such traffic exposed",
         "host 0.92 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
         "multi-node and one-node), where small models are host-bound",
@@ -65,8 +68,11 @@ SoftwareFeatures nemo_2024() {
     f.loss_bytes_per_logit = 12;
     f.logits_memory_per_logit = 4;
     f.cuda_graphs = true;
+    f.fp32_reduce = false;
     f.sources = {
         "kernels and overlap as megatron-core-2024",
+        "gradients travel in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 False (NeMo 2) in NVIDIA's "
+        "published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, pretrain_llama31.py)",
         "12 bytes per logit: fused cross entropy, as public NeMo performance recipes set it",
         "host free: CUDA graphs or never host-bound at the published sizes",
     };

@@ -113,6 +113,9 @@ constexpr FillRule kRules[] = {
     {"mlperf_405b", "", "overlap", "grad_reduce param_gather", "stated"},
     {"dgxc", "", "overlap", "grad_reduce param_gather", "recipe default"},
     {"*", "", "overlap", "", "none stated"},
+    {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
+    {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
+    {"*", "", "cp_exchange", "ring", "default of Transformer Engine"},
     {"internevo", "", "sp", "no", "not stated"},
     {"kempner_h200", "", "sp", "yes", "not stated; the usual plan of that library"},
 
@@ -318,7 +321,7 @@ void Writer::training() {
     if (vpp > 1 && run_.pp > 1)
         layout += fmt::format(", vpp: {}", vpp);
     if (run_.cp > 1)
-        layout += fmt::format(", cp: {}", run_.cp);
+        layout += fmt::format(", cp: {}, cp_exchange: {}", run_.cp, fill("cp_exchange"));
     if (run_.ep > 1)
         layout += fmt::format(", ep: {}", run_.ep);
     if (run_.experts) {
@@ -335,8 +338,6 @@ void Writer::training() {
     if (run_.layers % chunks != 0)
         layout += fmt::format(", stage_layers: [{}]", stage_layers(chunks));
     line("  layout: {{{}}}", layout);
-    if (zero.ends_with("keep"))
-        line("  reshard_after_forward: false");
     if (const std::string schedule = fill("schedule"); !schedule.empty())
         line("  schedule: {}", schedule);
     if (recompute == "maxtext") {
@@ -345,7 +346,8 @@ void Writer::training() {
     }
     line("  recompute: {}", recompute);
     if (!overlap.empty())
-        line("  overlap: {{grad_reduce: true, param_gather: {}}}", overlap.find("param") != std::string::npos);
+        line("  overlap: {{grad_reduce: true, param_gather: {}{}}}", overlap.find("param") != std::string::npos,
+             zero.ends_with("keep") ? ", reshard: false" : "");
     const std::string reduce = fill("reduce");
     line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
 }
