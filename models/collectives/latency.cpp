@@ -159,17 +159,33 @@ double hop_latency_s(const LatencyInput& in) {
     return table_latency_s(in) + network_hops(in) * share * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
 }
 
+namespace {
+
+/// Every hop of a chain holds a chunk of each channel once; the slowest hop's time is part of the wire time.
+double chain_fill_s(const LatencyInput& in) {
+    const TunerInput& tuner = in.tuner;
+    const double payload = std::min(static_cast<double>(in.size), in.channels * chunk_bytes(in.protocol));
+    const double in_flight = static_cast<double>(wire_bytes(static_cast<Bytes>(payload), in.protocol));
+    const double own = 1 / (in.channels * channel_gb_per_s(tuner.generation) * 1e9);
+    const double hops = static_cast<double>(tuner.ranks) - 1;
+    if (tuner.nodes == 1) {
+        return std::max(0.0, hops - 1) * in_flight * own;
+    }
+    const double crossings = chain_crossings(tuner);
+    const double inside = in_flight * std::max(own, in.pace.inside);
+    const double outside = in_flight * std::max({own, in.pace.outside, in.cap > 0 ? 1 / in.cap : 0});
+    return std::max(0.0, hops - crossings) * inside + crossings * outside -
+           std::max(hops > crossings ? inside : 0, outside);
+}
+
+}  // namespace
+
 double fill_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
     const double bytes = static_cast<double>(in.size);
     const double rate = in.entry.bandwidth_gb_per_s * 1e9;
     if (in.algorithm == Algorithm::ring && (in.kind == Collective::broadcast || in.kind == Collective::reduce)) {
-        const double in_flight = std::min(bytes, in.channels * chunk_bytes(in.protocol));
-        const double crossings = chain_crossings(tuner);
-        const double inside = static_cast<double>(tuner.ranks) - 2 - crossings;
-        const double hop_rate = std::max(rate, in.channels * channel_gb_per_s(tuner.generation) * 1e9);
-        return inside > 0 ? in_flight * (inside / hop_rate + crossings / rate)
-                          : in_flight * (static_cast<double>(tuner.ranks) - 2) / rate;
+        return chain_fill_s(in);
     }
     if (in.algorithm == Algorithm::ring && tuner.nodes == 1 && tuner.search.nvlink_intra) {
         const double stored = static_cast<double>(wire_bytes(in.size, in.protocol)) / tuner.ranks;

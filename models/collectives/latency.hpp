@@ -17,8 +17,8 @@
 // there, while Simple hides much of them. The plan's latency is what of T the wire (steps x s_max) does not cover.
 // Fill:
 //   ring, one NVLink node   the last of n steps only stores locally: (S / n) / (channels x channel rate)
-//   broadcast, reduce       n - 2 further ranks each pass a chunk on: in a node at its channel's own rate (channels that
-//                           share a link take turns), between nodes at the rate of the link
+//   broadcast, reduce       each rank passes a chunk on: on one node at its channel's own rate (channels that share a link
+//                           take turns), over nodes at the pace of the hop with all channels busy
 //   tree all-reduce         NCCL's size correction c of tree bandwidth is this effect: S / bw (1 / c - 1)
 //   trees over nodes, Simple  each of the first 8 chunks of a channel (the slots of a connection) waits
 //                           NetworkTiming::slot_us

@@ -206,7 +206,7 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
                 static_cast<std::size_t>(std::find(chain.begin(), chain.end(), GpuId{number}) - chain.begin());
             const std::uint32_t channels = chains[r].channels;
             const Bytes share = scaled_up(wire, channels, group.ring.channels);
-            const double used = std::max(1.0, static_cast<double>(plan.channels) * channels / group.ring.channels);
+            const double used = static_cast<double>(plan.channels) * channels / group.ring.channels;
             // On one node channels that share a link take turns: those that fill it travel together.
             const double turns = group.nodes > 1 ? 1 : std::max(1.0, used * channel / link_bytes_per_s);
             const auto full = static_cast<Bytes>(
@@ -230,9 +230,13 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
                 cluster.route(chain[at], chain[at + 1], links);
                 const bool network = cluster.path_type(chain[at], chain[at + 1]) == PathType::net;
                 rank.peers[next].send_route = add_route(p, links, network ? crossing : inside);
-                p.routes.back().cap = rate_from_bytes_per_s(used * channel_gb_per_s(generation) * 1e9);
+                p.routes.back().cap = rate_from_bytes_per_s(used * channel);
                 if (most_of_all > 0 && (network || group.nodes == 1))  // over nodes it is the network's
                     p.routes.back().cap = std::min(p.routes.back().cap, most_of_all / group.ring.channels * channels);
+                const double pace = network ? group.pace.outside : group.pace.inside;  // all channels busy
+                if (pace > 0)
+                    p.routes.back().cap =
+                        std::min(p.routes.back().cap, rate_from_bytes_per_s(channels / pace / group.ring.channels));
             }
             const auto pass_on = [&](Bytes chunk) {
                 std::uint32_t received = begin;

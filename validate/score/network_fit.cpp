@@ -55,7 +55,6 @@ std::optional<double> efficiency_of(const RunCase& run, const NcclPoint& largest
 
 /// The extra cost of a network hop with which a ring's prediction meets the point; nothing where it hardly shows.
 std::optional<double> ring_hop(const RunCase& run, NetworkConstants constants, const NcclPoint& point) {
-    constexpr double kClear = 1.18;
     Protocol protocol = Protocol::simple;
     const double steps = (run.run.ranks - 1.0) * (run.kind == Collective::all_reduce ? 2 : 1);
     const auto time = [&](double hop) {
@@ -68,16 +67,9 @@ std::optional<double> ring_hop(const RunCase& run, NetworkConstants constants, c
     TunerInput tuner;
     tuner.one_rank_a_node = run.platform.node.gpus == 1;
     const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9) * ring_hop_share(tuner, protocol);
-    double hop = 0;
-    if (time(1) - without < hops / 2) {
-        if (measured < kClear * without)
-            return std::nullopt;
-        for (int step = 0; step < 4; ++step)
-            hop += (measured - time(hop)) / hops;
-        if (hop <= 0 || time(hop + 1) - time(hop) < hops / 2)
-            return std::nullopt;
-    }
-    return hop + (measured - time(hop)) / hops;
+    if (time(1) - without < hops / 2)
+        return std::nullopt;
+    return (measured - without) / hops;
 }
 
 struct Residual {

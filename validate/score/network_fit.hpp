@@ -5,7 +5,7 @@
 //                  tenth less efficiency makes the prediction 5 % slower or more) and the largest size is 64 MiB or more
 //   hop, by protocol   the extra cost of a network hop that meets the measured time; median over the sizes of 16 MiB or
 //                  less that the protocol carries (Simple on rings: up to 256 MiB) and where hops show: where the wire hides
-//                  NCCL's own cost of a hop (rings) a size speaks only when it takes 18 % longer than that
+//                  NCCL's own cost of a hop (rings) a size says nothing
 //   slot, hop of Simple on trees   residual = hops x h + slot x min(8, chunks of a channel): h and slot from the smallest
 //                  size and the median over sizes with 8 to 32 chunks
 //   channel        busbw / channels at the largest size, where a ring over nodes misses by 8 % or more what the
