@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/collectives/exchange.hpp"
+#include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
 
 namespace fabricast {
@@ -44,7 +45,7 @@ void set_base_memory(program::Template& t, const TrainingPlan& plan, const Softw
     set(MemoryCause::gradients, state(gradient, 2));
     set(MemoryCause::optimizer, state(optimizer, 1));
     set(MemoryCause::context, kContextBytes);
-    const int communicators = (l.tp > 1) + (l.dp * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);
+    const int communicators = (l.tp > 1) + (replicas(l) * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);
     set(MemoryCause::communication, communicators * kCommunicatorBytes);
 }
 
@@ -210,7 +211,7 @@ private:
                 }
                 assign(Slot::norm, fmt::format("model of rank {}", rank), members);
             }
-            if (a_.tied_embeddings && l_.pp > 1 && c.pp == 0) {
+            if (a_.tied_embeddings && parts_embedding_and_head(l_) && c.pp == 0) {
                 assign(Slot::embedding, fmt::format("embedding of rank {}", rank),
                        {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
             }
@@ -247,10 +248,18 @@ private:
         }
     }
 
+    // DualPipe: stage pp - 1 - s holds what stage s holds.
+    bool mirrors(std::int64_t pp) const { return copies_in_pipeline(l_) > 1 && pp >= l_.pp / 2; }
+
     void data_groups(std::uint32_t rank, const Coordinates& c) {
-        if (map_.data_group(c).front() == rank)
-            sharded_groups(map_.data_group(c), dense_sharding(l_), "dp", Slot::parameter, Slot::gradient,
-                           Slot::replica);
+        std::vector<std::uint32_t> data = map_.data_group(c);
+        if (data.front() != rank || mirrors(c.pp))
+            return;
+        if (copies_in_pipeline(l_) > 1) {
+            const std::vector<std::uint32_t> mirror = map_.data_group({c.tp, c.cp, c.dp, l_.pp - 1 - c.pp});
+            data.insert(data.end(), mirror.begin(), mirror.end());
+        }
+        sharded_groups(data, dense_sharding(l_), "dp", Slot::parameter, Slot::gradient, Slot::replica);
     }
 
     void expert_groups(std::uint32_t rank) {
@@ -259,9 +268,17 @@ private:
             assign(Slot::expert, fmt::format("ep of rank {}", rank), map_.expert_line(rank, 'e'));
         if (c.etp == 0 && l_.expert_tp() > 1)
             assign(Slot::expert_tensor, fmt::format("etp of rank {}", rank), map_.expert_line(rank, 't'));
-        if (c.edp == 0)
-            sharded_groups(map_.expert_line(rank, 'd'), expert_sharding(l_), "expert dp", Slot::expert_parameter,
-                           Slot::expert_gradient, Slot::expert_replica);
+        Coordinates at = map_.at(rank);
+        if (c.edp != 0 || mirrors(at.pp))
+            return;
+        std::vector<std::uint32_t> data = map_.expert_line(rank, 'd');
+        if (copies_in_pipeline(l_) > 1) {
+            at.pp = l_.pp - 1 - at.pp;
+            const std::vector<std::uint32_t> mirror = map_.expert_line(map_.rank(at), 'd');
+            data.insert(data.end(), mirror.begin(), mirror.end());
+        }
+        sharded_groups(data, expert_sharding(l_), "expert dp", Slot::expert_parameter, Slot::expert_gradient,
+                       Slot::expert_replica);
     }
 
     void price_calls() {
@@ -348,6 +365,12 @@ private:
             peers[static_cast<std::size_t>(PeerSlot::receive_forward)] = {previous, 0, program::kNone};
             peers[static_cast<std::size_t>(PeerSlot::send_backward)] = {previous, 1, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_backward)] = {next, 1, program::kNone};
+            if (!runs_up(l_.schedule, 1))
+                continue;
+            peers[static_cast<std::size_t>(PeerSlot::send_forward_up)] = {previous, 2, route(rank, previous)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_forward_up)] = {next, 2, program::kNone};
+            peers[static_cast<std::size_t>(PeerSlot::send_backward_up)] = {next, 3, route(rank, next)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_backward_up)] = {previous, 3, program::kNone};
         }
     }
 

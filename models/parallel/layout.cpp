@@ -2,9 +2,87 @@
 
 #include <fmt/format.h>
 
+#include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
 
 namespace fabricast {
+namespace {
+
+// Layers of the chunks.
+std::string check_stages(const Architecture& a, const Layout& l) {
+    const std::int64_t chunks = virtual_stages(l);
+    if (l.stage_layers.empty()) {
+        return a.layers % chunks == 0 ? std::string()
+                                      : fmt::format("{} layers of {} cannot be cut into pp {} x vpp {} equal chunks",
+                                                    a.layers, a.name, l.pp, l.vpp);
+    }
+    if (static_cast<std::int64_t>(l.stage_layers.size()) != chunks)
+        return fmt::format("{} entries, but pp {} x vpp {} are {} chunks", l.stage_layers.size(), l.pp, l.vpp, chunks);
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < l.stage_layers.size(); ++i) {
+        const std::int64_t layers = l.stage_layers[i];
+        const bool end = i == 0 || i + 1 == l.stage_layers.size();
+        if (layers < 0 || (layers == 0 && !end))
+            return fmt::format("chunk {} has {} layers; only the first and the last may have none", i, layers);
+        if (layers > a.layers)
+            return fmt::format("chunk {} has {} layers, all of {} has {}", i, layers, a.name, a.layers);
+        sum += layers;
+    }
+    return sum == a.layers ? std::string()
+                           : fmt::format("the entries sum to {}, but {} has {} layers", sum, a.name, a.layers);
+}
+
+// What a schedule asks of stages, chunks and micro-batches.
+std::string check_schedule(const TrainingPlan& plan, std::string& field) {
+    const Layout& l = plan.layout;
+    const std::int64_t m = plan.micro_batches();
+    const auto broken = [&](const char* key, std::string sentence) {
+        field = key;
+        return sentence;
+    };
+    const bool chunked = l.schedule == Schedule::interleaved || l.schedule == Schedule::zb_v;
+    if (!chunked && l.vpp > 1)
+        return broken("training.layout.vpp", fmt::format("vpp {} needs schedule: interleaved", l.vpp));
+    switch (l.schedule) {
+        case Schedule::gpipe:
+        case Schedule::one_f_one_b:
+        case Schedule::zb_h1:
+        case Schedule::zb_h2: break;
+        case Schedule::interleaved:
+            if (l.pp == 1)
+                return broken("training.schedule", "an interleaved schedule needs pp of 2 or more");
+            if (l.vpp == 1)
+                return broken("training.layout.vpp", "an interleaved schedule needs vpp of 2 or more");
+            if (m % l.pp != 0)
+                return broken(
+                    "training.schedule",
+                    fmt::format("interleaving needs the {} micro-batches to be a multiple of pp {}", m, l.pp));
+            break;
+        case Schedule::zb_v:
+            if (l.pp == 1)
+                return broken("training.schedule", "zb-v needs pp of 2 or more");
+            if (l.vpp != 2)
+                return broken("training.layout.vpp",
+                              fmt::format("zb-v gives every stage two chunks; vpp is {}, use vpp: 2", l.vpp));
+            break;
+        case Schedule::dual_pipe:
+            if (l.pp % 2 != 0)
+                return broken("training.schedule", fmt::format("dual-pipe needs an even pp; it is {}", l.pp));
+            if (m % 2 != 0 || m < 2 * l.pp)
+                return broken("training.schedule",
+                              fmt::format("dual-pipe needs an even number of micro-batches, at least 2 pp = {}; "
+                                          "there are {}",
+                                          2 * l.pp, m));
+            if (l.zero > 1 || plan.reduce_every == ReduceEvery::micro_batch)
+                return broken(l.zero > 1 ? "training.layout.zero" : "training.reduce_every",
+                              "dual-pipe reduces gradients when both directions are through; use zero: 0 or 1 and "
+                              "reduce_every: step");
+            break;
+    }
+    return {};
+}
+
+}  // namespace
 
 namespace {
 
@@ -111,28 +189,20 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
         return broken("training.sequence",
                       fmt::format("sequence {} cannot be cut into tp {} equal parts for sequence parallelism",
                                   plan.sequence, l.tp));
-    if (a.layers % (l.pp * l.vpp) != 0) {
-        return broken(l.vpp > 1 ? "training.layout.vpp" : "training.layout.pp",
-                      fmt::format("{} layers of {} cannot be cut into pp {} x vpp {} equal chunks", a.layers, a.name,
-                                  l.pp, l.vpp));
+    if (const std::string sentence = check_stages(a, l); !sentence.empty()) {
+        const bool uneven = !l.stage_layers.empty();
+        return broken(uneven      ? "training.layout.stage_layers"
+                      : l.vpp > 1 ? "training.layout.vpp"
+                                  : "training.layout.pp",
+                      sentence);
     }
     if (plan.global_batch % (plan.micro_batch * l.dp) != 0) {
         return broken("training.global_batch",
                       fmt::format("{} sequences cannot be cut into dp {} x micro-batches of {}", plan.global_batch,
                                   l.dp, plan.micro_batch));
     }
-    const bool interleaved = l.schedule == Schedule::interleaved;
-    if (interleaved && l.pp == 1)
-        return broken("training.schedule", "an interleaved schedule needs pp of 2 or more");
-    if (interleaved && l.vpp == 1)
-        return broken("training.layout.vpp", "an interleaved schedule needs vpp of 2 or more");
-    if (!interleaved && l.vpp > 1)
-        return broken("training.layout.vpp", fmt::format("vpp {} needs schedule: interleaved", l.vpp));
-    if (interleaved && plan.micro_batches() % l.pp != 0) {
-        return broken("training.schedule",
-                      fmt::format("interleaving needs the {} micro-batches to be a multiple of pp {}",
-                                  plan.micro_batches(), l.pp));
-    }
+    if (const std::string sentence = check_schedule(plan, field); !sentence.empty())
+        return sentence;
     if (l.zero < 0 || l.zero > 3)
         return broken("training.layout.zero", fmt::format("ZeRO stage {} is outside 0..3", l.zero));
     if (l.shard_group < 0 || (l.shard_group > 0 && (l.dp * l.cp) % l.shard_group != 0))

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/parallel/zero_bubble.hpp"
+
 namespace fabricast {
 namespace {
 
@@ -141,7 +143,7 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
         case Schedule::zb_h1:
         case Schedule::zb_h2:
         case Schedule::zb_v:
-        case Schedule::dual_pipe: break;
+        case Schedule::dual_pipe: return split_schedule(schedule, p, m)[static_cast<std::size_t>(s)];
     }
     return {};
 }
@@ -151,6 +153,10 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
     std::vector<std::size_t> periods = {1, 2, 3, 4};
     for (std::size_t factor = 1; factor <= 3; ++factor)
         periods.push_back(factor * static_cast<std::size_t>(p * v));
+    const bool cut = std::any_of(steps.begin(), steps.end(),
+                                 [](const ScheduleStep& step) { return step.kind == Kind::backward_weight; });
+    if (cut)
+        periods.push_back(6);  // two chunks, three passes
     std::vector<ScheduleBlock> blocks;
     const auto add_single = [&](const ScheduleStep& step) {
         if (blocks.empty() || blocks.back().count != 1)
@@ -188,7 +194,7 @@ std::int64_t most_in_flight(const std::vector<ScheduleStep>& steps) {
     for (const ScheduleStep& step : steps) {
         if (step.kind == Kind::forward)
             most = std::max(most, ++now);
-        if (step.kind == Kind::backward)
+        if (step.kind == Kind::backward || step.kind == Kind::backward_weight)
             --now;
     }
     return most;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/parallel/stage_layers.hpp"
 
@@ -27,20 +28,31 @@ public:
           data_parallel_(dense_.ranks * dense_.replicas > 1 ||
                          (parameters_.sum().expert > 0 && experts_.ranks * experts_.replicas > 1)),
           sharded_(layout_.zero == 3 && data_parallel_),
-          overlap_p2p_(software.p2p_overlap && layout_.schedule == Schedule::interleaved) {}
+          overlap_p2p_(splits_backward(layout_.schedule) ||
+                       (software.p2p_overlap && layout_.schedule == Schedule::interleaved)) {}
 
     std::uint32_t build(std::int64_t steps);
 
 private:
+    using UnitPlace = std::pair<std::int64_t, std::size_t>;  ///< chunk of the stage, unit of the chunk
     struct Bucket {
         Bytes open = 0, reduced = 0;
     };
+
     Kernel shard_copies(const Unit& unit, double share) const;
     // Emits what gathers a unit's parameters; the last node of it.
     std::uint32_t gather_unit(const Unit& unit, std::uint8_t stream, Phase phase, std::vector<std::uint32_t> waits);
     Bytes unit_bytes(const Unit& unit, Bytes width) const;
     void chunk_forward(const ScheduleStep& step);
     void chunk_backward(const ScheduleStep& step);
+    void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,
+                             Bytes gradients);
+    void chunk_backward_input(const ScheduleStep& step);
+    void chunk_backward_weight(const ScheduleStep& step);
+    void receive(const ScheduleStep& step, bool forward);
+    void post_after(std::uint32_t receive, std::int64_t ahead);
+    void send(const ScheduleStep& step, bool forward);
+    std::vector<std::int64_t> chunks_in_model_order(bool forward) const;
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
     void reduce_bucket(bool expert, Bytes bytes);
     void reduce_expert_bucket(Bytes bytes, bool last_unit);
@@ -58,19 +70,23 @@ private:
     Bytes bucket_cap() const {
         if (plan_.bucket_bytes > 0)
             return plan_.bucket_bytes;
-        return std::max(kBucketParameters, kBucketParametersPerRank * layout_.dp * layout_.cp) * gradient_bytes_;
+        return std::max(kBucketParameters, kBucketParametersPerRank * replicas(layout_) * layout_.cp) * gradient_bytes_;
     }
     bool reduces_now(bool last) const {
+        // DualPipe: the copies end in opposite order, so both wait until the stage is through.
         return data_parallel_ && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
-                                  (plan_.overlap_grad_reduce && last));
+                                  (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
     }
 
     Sharding dense_, experts_;
     bool data_parallel_, sharded_, overlap_p2p_;
     std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
-    std::map<std::int64_t, std::uint32_t> gathered_;  ///< unit index in the stage -> parameter gather of this step
+    std::map<UnitPlace, std::uint32_t> gathered_;     ///< parameter gather of this step
     std::vector<std::uint32_t> reduction_nodes_;      ///< overlapped reductions the norm waits for
     Bucket bucket_, expert_bucket_;                   ///< gradient bytes in the open bucket, already reduced
+    std::vector<std::uint32_t> ends_;                 ///< last node of every step emitted
+    std::int64_t block_begin_ = 0, block_steps_ = 0;  ///< of the open repeat, in steps; 0 steps: none open
+    std::vector<std::pair<std::uint32_t, std::int64_t>> late_posts_;  ///< receive, step of the iteration before
 };
 
 Kernel StageBuilder::shard_copies(const Unit& unit, double share) const {
@@ -99,16 +115,8 @@ std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, P
     return node;
 }
 
-// Unit index within the stage, forward order over chunks.
-std::int64_t unit_number(std::int64_t chunk, std::size_t unit, std::int64_t layers_per_chunk) {
-    return chunk * (layers_per_chunk + 2) + static_cast<std::int64_t>(unit);
-}
-
 void StageBuilder::chunk_forward(const ScheduleStep& step) {
-    if (step.receives_forward) {
-        next_waits_.push_back(message(kReceiveForward, PeerSlot::receive_forward, false, {}));
-        gather_message();
-    }
+    receive(step, true);
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;  // last main operation of each unit
     for (std::size_t u = 0; u < list.size(); ++u) {
@@ -129,7 +137,7 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
                 next_waits_.push_back(node);
             add({shard_copies(list[u], kShardCopyForwardShare)});
         } else if (step.first) {
-            const auto at = gathered_.find(unit_number(step.chunk, u, layers_per_chunk_));
+            const auto at = gathered_.find({step.chunk, u});
             if (at != gathered_.end()) {
                 flush("forward", Phase::forward);
                 next_waits_.push_back(at->second);
@@ -144,38 +152,41 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
     }
     flush("forward", Phase::forward);
-    if (step.sends_forward)
-        message(kSendForward, PeerSlot::send_forward, true, {last_main_});
+    send(step, true);
+}
+
+// Parameters of the next unit of a backward that has `done` units behind it; memory for its gradients beside.
+void StageBuilder::gather_for_backward(const std::vector<Unit>& list, std::size_t done,
+                                       const std::vector<std::uint32_t>& ends, Bytes gradients) {
+    const Unit& unit = list[list.size() - 1 - done];
+    flush("backward", Phase::backward);
+    const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
+    std::vector<std::uint32_t> waits;
+    if (stream != kCompute)
+        waits = {done >= 2 ? ends[done - 2] : program::kNone};
+    if (!plan_.reshard_after_forward) {  // still there
+        hold(MemoryCause::gathered_parameters, gradients);
+        return;
+    }
+    const std::uint32_t node = gather_unit(unit, stream, Phase::backward, waits);
+    if (stream == kCompute || done == 0)
+        hold_gathered(unit_bytes(unit, activation_bytes_));
+    if (stream != kCompute && done + 1 < list.size())
+        hold_gathered(unit_bytes(list[list.size() - 2 - done], activation_bytes_));
+    if (gradients != 0)
+        hold_gathered(gradients);
+    if (stream != kCompute)
+        next_waits_.push_back(node);
 }
 
 void StageBuilder::chunk_backward(const ScheduleStep& step) {
-    if (step.receives_backward) {
-        next_waits_.push_back(message(kReceiveBackward, PeerSlot::receive_backward, false, {}));
-        gather_message();
-    }
+    receive(step, false);
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_) {
-            flush("backward", Phase::backward);
-            const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
-            std::vector<std::uint32_t> waits;
-            if (stream != kCompute)
-                waits = {done >= 2 ? ends[done - 2] : program::kNone};
-            if (plan_.reshard_after_forward) {
-                const std::uint32_t node = gather_unit(unit, stream, Phase::backward, waits);
-                if (stream == kCompute || done == 0)
-                    hold_gathered(unit_bytes(unit, activation_bytes_));
-                if (stream != kCompute && done + 1 < list.size())
-                    hold_gathered(unit_bytes(list[list.size() - 2 - done], activation_bytes_));
-                if (stream != kCompute)
-                    next_waits_.push_back(node);
-                hold_gathered(unit_bytes(unit, gradient_bytes_));
-            } else {
-                hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
-            }
-        }
+        if (sharded_)
+            gather_for_backward(list, done, ends, unit_bytes(unit, gradient_bytes_));
         unit_backward(unit);
         if (sharded_) {
             add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
@@ -187,8 +198,56 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             reduce_unit(unit, step.chunk, done + 1 == list.size());
     }
     flush("backward", Phase::backward);
-    if (step.sends_backward)
-        message(kSendBackward, PeerSlot::send_backward, true, {last_main_});
+    send(step, false);
+}
+
+void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
+    receive(step, false);
+    const std::vector<Unit> list = units(step.chunk);
+    std::vector<std::uint32_t> ends;
+    for (std::size_t done = 0; done < list.size(); ++done) {
+        const Unit& unit = list[list.size() - 1 - done];
+        if (sharded_)
+            gather_for_backward(list, done, ends, 0);
+        unit_backward_input(unit);
+        if (sharded_) {
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_));
+            flush("backward", Phase::backward, unit.layer);
+            ends.push_back(last_main_);
+        }
+    }
+    flush("backward", Phase::backward);
+    send(step, false);
+}
+
+// Needs no parameters; a gradient is whole, and reduced, only here.
+void StageBuilder::chunk_backward_weight(const ScheduleStep& step) {
+    const std::vector<Unit> list = units(step.chunk);
+    for (std::size_t done = 0; done < list.size(); ++done) {
+        const Unit& unit = list[list.size() - 1 - done];
+        if (sharded_)
+            hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
+        unit_backward_weight(unit);
+        if (sharded_) {
+            add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, gradient_bytes_));
+            flush("weight gradients", Phase::backward, unit.layer);
+        }
+        if (reduces_now(step.last))
+            reduce_unit(unit, step.chunk, done + 1 == list.size());
+    }
+    flush("weight gradients", Phase::backward);
+}
+
+// Copies of a stage (DualPipe) reach the chunks they share in one order.
+std::vector<std::int64_t> StageBuilder::chunks_in_model_order(bool forward) const {
+    std::vector<std::int64_t> out;
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout_); ++chunk)
+        out.push_back(chunk);
+    std::sort(out.begin(), out.end(), [&](std::int64_t x, std::int64_t y) {
+        return forward ? virtual_stage_of(x) < virtual_stage_of(y) : virtual_stage_of(x) > virtual_stage_of(y);
+    });
+    return out;
 }
 
 // Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own, routed experts too.
@@ -288,6 +347,43 @@ std::uint32_t StageBuilder::message(std::uint8_t stream, PeerSlot slot, bool sen
     return push(std::move(op));
 }
 
+void StageBuilder::receive(const ScheduleStep& step, bool forward) {
+    if (!(forward ? step.receives_forward : step.receives_backward))
+        return;
+    const bool up = runs_up(layout_.schedule, step.chunk);
+    const std::uint8_t stream =
+        forward ? (up ? kReceiveForwardUp : kReceiveForward) : (up ? kReceiveBackwardUp : kReceiveBackward);
+    const PeerSlot slot = forward ? (up ? PeerSlot::receive_forward_up : PeerSlot::receive_forward)
+                                  : (up ? PeerSlot::receive_backward_up : PeerSlot::receive_backward);
+    const std::uint32_t node = message(stream, slot, false, {});
+    if (splits_backward(layout_.schedule))
+        post_after(node, step.ahead);
+    next_waits_.push_back(node);
+    gather_message();
+}
+
+// The receive of the step at hand is posted when all but `ahead` of the steps before it are done.
+void StageBuilder::post_after(std::uint32_t receive, std::int64_t ahead) {
+    const auto here = static_cast<std::int64_t>(ends_.size());
+    const std::int64_t after = here - 1 - ahead;
+    if (after >= block_begin_ || block_steps_ == 0) {
+        const std::uint32_t node = after >= 0 ? ends_[static_cast<std::size_t>(after)] : updated_;
+        t_.operations[t_.nodes[receive].operation].waits.push_back(node);
+    } else {  // a step of the iteration before; its node comes later
+        late_posts_.emplace_back(receive, std::max(after + block_steps_, here));
+    }
+}
+
+void StageBuilder::send(const ScheduleStep& step, bool forward) {
+    if (!(forward ? step.sends_forward : step.sends_backward))
+        return;
+    const bool up = runs_up(layout_.schedule, step.chunk);
+    const std::uint8_t stream = forward ? (up ? kSendForwardUp : kSendForward) : (up ? kSendBackwardUp : kSendBackward);
+    const PeerSlot slot = forward ? (up ? PeerSlot::send_forward_up : PeerSlot::send_forward)
+                                  : (up ? PeerSlot::send_backward_up : PeerSlot::send_backward);
+    message(stream, slot, true, {last_main_});
+}
+
 // A message that came in 1/tp pieces is put together inside the node.
 void StageBuilder::gather_message() {
     if (layout_.tp == 1 || shard_.sequence_parallel || !software_.p2p_scatter_gather)
@@ -340,7 +436,7 @@ void StageBuilder::gather_after_optimizer() {
     const Bytes whole = parameters_.total() * activation_bytes_;
     const Bytes cap = overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : whole;
     Held open;
-    std::vector<std::int64_t> members;
+    std::vector<UnitPlace> members;
     const auto emit = [&] {
         std::uint32_t node = program::kNone;
         if (open.dense > 0 && dense_.ranks > 1)
@@ -350,18 +446,18 @@ void StageBuilder::gather_after_optimizer() {
             node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
                               "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
         if (overlap && node != program::kNone) {
-            for (const std::int64_t unit : members)
+            for (const UnitPlace& unit : members)
                 gathered_[unit] = node;
         }
         open = {};
         members.clear();
     };
-    for (std::int64_t chunk = 0; chunk < layout_.vpp; ++chunk) {
+    for (const std::int64_t chunk : chunks_in_model_order(true)) {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open.dense += list[u].parameters.dense;
             open.expert += list[u].parameters.expert;
-            members.push_back(unit_number(chunk, u, layers_per_chunk_));
+            members.emplace_back(chunk, u);
             if (open.total() * activation_bytes_ >= cap)
                 emit();
         }
@@ -372,18 +468,18 @@ void StageBuilder::gather_after_optimizer() {
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.
 void StageBuilder::reduce_at_end() {
     const bool late = data_parallel_ && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
-                      !plan_.overlap_grad_reduce;
+                      !(plan_.overlap_grad_reduce && layout_.schedule != Schedule::dual_pipe);
     if (late) {
         bucket_ = {};
         expert_bucket_ = {};
-        for (std::int64_t chunk = layout_.vpp - 1; chunk >= 0; --chunk) {
+        for (const std::int64_t chunk : chunks_in_model_order(false)) {
             const std::vector<Unit> list = units(chunk);
             for (std::size_t done = 0; done < list.size(); ++done) {
                 reduce_unit(list[list.size() - 1 - done], chunk, done + 1 == list.size());
             }
         }
     }
-    if (a_.tied_embeddings && layout_.pp > 1 && (stage_ == 0 || stage_ == layout_.pp - 1)) {
+    if (a_.tied_embeddings && parts_embedding_and_head(layout_) && (stage_ == 0 || stage_ == layout_.pp - 1)) {
         for (const std::uint32_t node : reduction_nodes_)
             next_waits_.push_back(node);
         flush("embedding gradient", Phase::reduce);
@@ -394,7 +490,12 @@ void StageBuilder::reduce_at_end() {
     for (const std::uint32_t node : reduction_nodes_)
         next_waits_.push_back(node);
     const std::int64_t members = norm_over_world(layout_) ? layout_.world() : layout_.tp * layout_.pp;
-    if (plan_.clip_gradients && members > 1) {
+    const bool after_update = layout_.schedule == Schedule::zb_h2 || layout_.schedule == Schedule::zb_v;
+    if (plan_.clip_gradients && members > 1 && after_update) {
+        flush("step end", Phase::none);  // zero_bubble.hpp: nobody waits for the norm
+        collective(kNorm, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other, Phase::reduce,
+                   {last_main_});
+    } else if (plan_.clip_gradients && members > 1) {
         collective(kCompute, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other,
                    Phase::reduce);
         t_.operations.back().host_sync = true;
@@ -427,14 +528,22 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
         schedule_steps(layout_.schedule, stage_, layout_.pp, layout_.vpp, plan_.micro_batches(), overlap_p2p_);
     for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp)) {
         const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
+        block_begin_ = static_cast<std::int64_t>(ends_.size());
+        block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
         for (const ScheduleStep& step : block.steps) {
             switch (step.kind) {
                 case ScheduleStep::Kind::forward: chunk_forward(step); break;
                 case ScheduleStep::Kind::backward: chunk_backward(step); break;
+                case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
+                case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
                 case ScheduleStep::Kind::exchange: exchange(step); break;
             }
+            ends_.push_back(last_main_);
         }
         flush("forward", Phase::forward);
+        for (const auto& [receive, after] : late_posts_)
+            t_.operations[t_.nodes[receive].operation].waits.push_back(ends_[static_cast<std::size_t>(after)]);
+        late_posts_.clear();
         if (block.count > 1)
             close(node);
     }
@@ -502,7 +611,7 @@ Held StageParameters::sum() const {
 }
 
 Sharding dense_sharding(const Layout& layout) {
-    const std::int64_t data = layout.dp * layout.cp;
+    const std::int64_t data = replicas(layout) * layout.cp;
     if (layout.zero == 0 || layout.shard_group == 0)
         return {data, 1};
     return {layout.shard_group, data / layout.shard_group};
@@ -510,7 +619,7 @@ Sharding dense_sharding(const Layout& layout) {
 
 // A sharding group of g data ranks holds g / ep copies of an expert's data group, at least one.
 Sharding expert_sharding(const Layout& layout) {
-    const std::int64_t data = layout.tp * layout.cp * layout.dp / (layout.expert_tp() * layout.ep);
+    const std::int64_t data = layout.tp * layout.cp * replicas(layout) / (layout.expert_tp() * layout.ep);
     if (layout.zero == 0 || layout.shard_group == 0)
         return {data, 1};
     const std::int64_t span = layout.shard_group * layout.tp / (layout.expert_tp() * layout.ep);
@@ -518,22 +627,30 @@ Sharding expert_sharding(const Layout& layout) {
     return {ranks, data / ranks};
 }
 
+Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t layer) {
+    Architecture held = a;
+    held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
+    const LayerParameters p = layer_parameters(held, layer_shape(a, layer));
+    return {(p.attention + p.mlp) / layout.tp + p.norms + p.replicated, p.experts / (layout.ep * layout.expert_tp())};
+}
+
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage) {
     Architecture held = a;
     held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
     const ParameterCount count = count_parameters(held, padded_vocab(a, layout.tp));
     StageParameters out;
-    const std::int64_t layers_per_chunk = a.layers / (layout.pp * layout.vpp);
-    for (std::int64_t chunk = 0; chunk < layout.vpp; ++chunk) {
-        for (std::int64_t i = 0; i < layers_per_chunk; ++i)
-            out.layers.push_back({(count.attention + count.mlp) / layout.tp + count.norms, 0});
-    }
-    if (stage == 0)
-        out.embedding = count.embedding / layout.tp + count.positions;
-    if (stage == layout.pp - 1) {
-        out.head = count.head / layout.tp + count.final_norm;
-        if (a.tied_embeddings && layout.pp > 1)
-            out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout); ++chunk) {
+        const std::int64_t at = virtual_stage(layout.schedule, layout.pp, stage, chunk);
+        const std::int64_t first = first_layer_of(a, layout, at);
+        for (std::int64_t layer = first; layer < first + layers_of(a, layout, at); ++layer)
+            out.layers.push_back(held_of_layer(a, layout, layer));
+        if (at == 0)
+            out.embedding = count.embedding / layout.tp + count.positions;
+        if (at == virtual_stages(layout) - 1) {
+            out.head = count.head / layout.tp + count.final_norm;
+            if (a.tied_embeddings && parts_embedding_and_head(layout))
+                out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+        }
     }
     return out;
 }

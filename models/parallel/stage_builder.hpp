@@ -11,6 +11,7 @@
 //   tp, SP      all-gather before and reduce-scatter after attention and mlp; the backward gathers the saved input again
 //   ZeRO-3      every unit (embedding, layer, head) is gathered before its forward and again before its backward; its
 //               gradient is reduce-scattered after the backward of every micro-batch
+//   split       backward in two passes (zero-bubble schedules), stage_split.cpp
 //   ZeRO 1, 2   parameters are gathered once after the optimizer; gradients reduced per bucket (2: every micro-batch)
 //   cp          ring: keys and values pass from rank to rank beside the attention of the block before; all-gather: once
 //               before the core, gradients reduce-scattered; Ulysses: all-to-all of heads before and after the core
@@ -54,8 +55,19 @@ enum class Slot : std::uint16_t {
 };
 Account slot_account(Slot slot);        ///< where exposed time of its collectives goes
 std::string_view slot_name(Slot slot);  ///< dimension in the communication table: "tp", "dp", "expert dp"
-/// Peer slots of every rank: forward to the next stage, from the previous; gradients to the previous, from the next.
-enum class PeerSlot : std::uint16_t { send_forward, receive_forward, send_backward, receive_backward, count };
+/// Peer slots of every rank: forward to the next stage, from the previous; gradients to the previous, from the next. Of
+/// chunks that run up (placement.hpp) the other way round.
+enum class PeerSlot : std::uint16_t {
+    send_forward,
+    receive_forward,
+    send_backward,
+    receive_backward,
+    send_forward_up,
+    receive_forward_up,
+    send_backward_up,
+    receive_backward_up,
+    count
+};
 
 /// Where a call stands in the communication table.
 struct CallInfo {
@@ -88,6 +100,7 @@ struct StageParameters {
     Held sum() const;
     std::int64_t total() const { return sum().total(); }
 };
+Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t layer);
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
 
 /// How many ranks share one sharded copy, and how many such copies there are.

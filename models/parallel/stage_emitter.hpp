@@ -29,6 +29,11 @@ enum StreamName : std::uint8_t {
     kSendForward,
     kReceiveBackward,
     kSendBackward,
+    kReceiveForwardUp,  // the same for chunks that run up
+    kSendForwardUp,
+    kReceiveBackwardUp,
+    kSendBackwardUp,
+    kNorm,
     kStreamNames
 };
 

@@ -202,4 +202,23 @@ void LayerEmitter::moe_backward(std::int64_t layer) {
         block_backward(Piece::moe_shared, layer);
 }
 
+// The two passes of a split backward: the exchanges belong to the first.
+void LayerEmitter::moe_backward_input(std::int64_t layer) {
+    constexpr std::string_view kName = "backward";
+    data_backward(Piece::moe_combine, layer);
+    to_experts(true, kName, Phase::backward, layer);
+    data_backward(Piece::moe_experts, layer);
+    from_experts(true, kName, Phase::backward, layer);
+    data_backward(Piece::moe_route, layer);
+    if (a_.moe.shared_ffn > 0)
+        block_backward_input(Piece::moe_shared, layer);
+}
+
+void LayerEmitter::moe_backward_weight(std::int64_t layer) {
+    for (const Piece piece : {Piece::moe_combine, Piece::moe_experts, Piece::moe_route})
+        weight_backward(piece, layer);
+    if (a_.moe.shared_ffn > 0)
+        block_backward_weight(Piece::moe_shared, layer);
+}
+
 }  // namespace fabricast::stage

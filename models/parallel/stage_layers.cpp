@@ -19,7 +19,6 @@ LayerEmitter::LayerEmitter(const Architecture& a, const TrainingPlan& plan, cons
     gradient_bytes_ = software.fp32_reduce || plan.precision == Precision::fp32 ? 4 : 2;
     hidden_ = static_cast<std::int32_t>(software.tp_hidden_fraction * 1000 + 0.5);
     tensor_stream_ = software.tp_backward_overlap || hidden_ > 0 ? kTensor : kCompute;
-    layers_per_chunk_ = a.layers / (layout_.pp * layout_.vpp);
 }
 
 // Communicates between segments; the next segment needs the result.
@@ -169,18 +168,18 @@ void LayerEmitter::layer_backward(std::int64_t layer) {
 Recompute LayerEmitter::recompute_of(std::int64_t layer) const {
     if (plan_.recompute_layers == 0)
         return plan_.recompute;
-    return layer % layers_per_chunk_ < plan_.recompute_layers ? plan_.recompute : Recompute::none;
+    return layer - first_of_chunk(a_, layout_, layer) < plan_.recompute_layers ? plan_.recompute : Recompute::none;
 }
 
 std::vector<LayerEmitter::Unit> LayerEmitter::units(std::int64_t chunk) const {
     std::vector<Unit> out;
-    if (first_virtual(chunk))
+    const std::int64_t at = virtual_stage_of(chunk);
+    const std::int64_t first = first_layer_of(a_, layout_, at), layers = layers_of(a_, layout_, at);
+    if (at == 0)
         out.push_back({Unit::Kind::embedding, -1, {parameters_.embedding, 0}});
-    for (std::int64_t i = 0; i < layers_per_chunk_; ++i) {
-        out.push_back({Unit::Kind::layer, first_layer(chunk) + i,
-                       parameters_.layers[static_cast<std::size_t>(chunk * layers_per_chunk_ + i)]});
-    }
-    if (last_virtual(chunk))
+    for (std::int64_t layer = first; layer < first + layers; ++layer)
+        out.push_back({Unit::Kind::layer, layer, held_of_layer(a_, layout_, layer)});
+    if (at == virtual_stages(layout_) - 1)
         out.push_back({Unit::Kind::head, -1, {parameters_.head, 0}});
     return out;
 }

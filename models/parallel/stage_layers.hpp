@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/parallel/placement.hpp"
 #include "models/parallel/stage_emitter.hpp"
 
 namespace fabricast::stage {
@@ -44,6 +45,8 @@ protected:
     void mlp_forward(std::int64_t layer, Phase phase, std::string_view name);
     void moe_forward(std::int64_t layer, Phase phase, std::string_view name);
     void moe_backward(std::int64_t layer);
+    void moe_backward_input(std::int64_t layer);
+    void moe_backward_weight(std::int64_t layer);
     Recompute recompute_of(std::int64_t layer) const;
     ActivationBytes activation_of(std::int64_t layer) const {
         return layer_activation(a_, shard_, software_, recompute_of(layer), layer_shape(a_, layer));
@@ -56,24 +59,30 @@ protected:
     void simple_backward(Piece piece);
     void layer_backward(std::int64_t layer);
 
-    bool first_virtual(std::int64_t chunk) const { return stage_ == 0 && chunk == 0; }
-    bool last_virtual(std::int64_t chunk) const { return stage_ == layout_.pp - 1 && chunk == layout_.vpp - 1; }
-    std::int64_t first_layer(std::int64_t chunk) const { return (chunk * layout_.pp + stage_) * layers_per_chunk_; }
+    std::int64_t virtual_stage_of(std::int64_t chunk) const {
+        return virtual_stage(layout_.schedule, layout_.pp, stage_, chunk);
+    }
     struct Unit {
         enum class Kind : std::uint8_t { embedding, layer, head } kind;
-        std::int64_t layer;
+        std::int64_t layer;  ///< of the whole model; -1 for embedding and head
         Held parameters;
     };
     std::vector<Unit> units(std::int64_t chunk) const;
     void unit_forward(const Unit& unit);
     void unit_backward(const Unit& unit);
+    // stage_split.cpp: the two halves of the backward.
+    void block_backward_input(Piece piece, std::int64_t layer);
+    void block_backward_weight(Piece piece, std::int64_t layer);
+    void layer_backward_input(std::int64_t layer);
+    void layer_backward_weight(std::int64_t layer);
+    void unit_backward_input(const Unit& unit);
+    void unit_backward_weight(const Unit& unit);
 
     StageParameters parameters_;
     Shard shard_;
     Bytes activation_bytes_ = 2, gradient_bytes_ = 4;
     std::uint8_t tensor_stream_ = kCompute;
     std::int32_t hidden_ = 0;  ///< per mille of TP traffic beside the linear layers
-    std::int64_t layers_per_chunk_ = 0;
 };
 
 }  // namespace fabricast::stage

@@ -82,7 +82,8 @@ void print_hidden(Page& page, const Explanation& e) {
         .end();
 }
 
-void print_stages(Page& page, const StepResult& step) {
+void print_stages(Page& page, const Explanation& e) {
+    const StepResult& step = e.run.step;
     if (step.by_stage.size() < 2)
         return;
     page.heading("By pipeline stage, share of the step");
@@ -96,6 +97,8 @@ void print_stages(Page& page, const StepResult& step) {
     };
     const double mean = static_cast<double>(sum(step.accounts, Account::gemm_ideal, Account::host_bound)) /
                         static_cast<double>(step.ranks);
+    std::size_t slowest = 0;
+    double most = 0;
     for (std::size_t s = 0; s < step.by_stage.size(); ++s) {
         const auto& accounts = step.by_stage[s];
         const double whole = static_cast<double>(static_cast<__int128>(step.ps) * step.ranks_by_stage[s]);
@@ -104,6 +107,10 @@ void print_stages(Page& page, const StepResult& step) {
         };
         const double own = static_cast<double>(sum(accounts, Account::gemm_ideal, Account::host_bound)) /
                            static_cast<double>(step.ranks_by_stage[s]);
+        if (own > most) {
+            most = own;
+            slowest = s;
+        }
         table.row({fmt::format("{}", s), fmt::format("{}", step.ranks_by_stage[s]),
                    cell(Account::gemm_ideal, Account::host_bound), fmt::format("{:+.1f} %", (own / mean - 1) * 100),
                    cell(Account::interference, Account::interference), cell(Account::comm_tp, Account::comm_other),
@@ -111,6 +118,16 @@ void print_stages(Page& page, const StepResult& step) {
                    cell(Account::data_wait, Account::idle)});
     }
     table.print(page);
+    const auto equal = std::find_if(e.ceilings.begin(), e.ceilings.end(),
+                                    [](const Ceiling& c) { return c.key == "equal_stages" && c.present; });
+    if (equal == e.ceilings.end())
+        return;
+    page.add(fmt::format(
+                 "  stage {} computes most, {:.1f} % above the mean; that stages are unequal costs {} a step (re-run "
+                 "with equal stages)",
+                 slowest, (most / mean - 1) * 100, ms(seconds(step.ps - equal->ps))),
+             Paint::dim)
+        .end();
 }
 
 void print_ceilings(Page& page, const Explanation& e) {
@@ -137,6 +154,27 @@ void print_ceilings(Page& page, const Explanation& e) {
     }
 }
 
+/// Equal names of different phases together, longest first, the tail as one entry.
+std::vector<CriticalEntry> short_path(const std::vector<CriticalEntry>& path) {
+    std::vector<CriticalEntry> out;
+    for (const CriticalEntry& entry : path) {
+        const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o.what == entry.what; });
+        if (at == out.end())
+            out.push_back(entry);
+        else
+            at->ps += entry.ps;
+    }
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.ps > b.ps; });
+    if (out.size() > kMaxPath) {
+        CriticalEntry rest = {fmt::format("{} smaller ones", out.size() - kMaxPath), 0};
+        for (std::size_t i = kMaxPath; i < out.size(); ++i)
+            rest.ps += out[i].ps;
+        out.resize(kMaxPath);
+        out.push_back(rest);
+    }
+    return out;
+}
+
 }  // namespace
 
 std::string explain_text(const Explanation& e, bool color, bool unicode) {
@@ -149,19 +187,12 @@ std::string explain_text(const Explanation& e, bool color, bool unicode) {
     if (e.run.step.ps > 0) {
         print_causes(page, e);
         print_hidden(page, e);
-        print_stages(page, e.run.step);
-        std::vector<CriticalEntry> path = e.run.critical_path;
-        if (path.size() > kMaxPath) {
-            CriticalEntry rest = {fmt::format("{} smaller ones", path.size() - kMaxPath), 0};
-            for (std::size_t i = kMaxPath; i < path.size(); ++i)
-                rest.ps += path[i].ps;
-            path.resize(kMaxPath);
-            path.push_back(rest);
-        }
-        print_critical_path(page, path);
+        print_stages(page, e);
+        print_critical_path(page, short_path(e.run.critical_path));
         print_ceilings(page, e);
-        if (e.bubble_imbalance + e.straggler_imbalance > 0 || e.run.step.by_stage.size() > 1)
-            page.add("  Imbalance of stages is what waiting falls by in the re-run with equal stages.", Paint::dim)
+        if (e.run.step.by_stage.size() > 1)
+            page.add("  · imbalance of stages in the table: what waiting falls by in the re-run with equal stages",
+                     Paint::dim)
                 .end();
     } else {
         for (const std::string& hint : e.run.hints)

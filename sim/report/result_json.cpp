@@ -163,7 +163,8 @@ ordered_json communication_json(const std::vector<CommRow>& communication) {
                         {"channels", row.channels},
                         {"time_s", row.time_s},
                         {"busbw_bytes_per_s", row.busbw_bytes_per_s},
-                        {"limiting_link", row.limiting_link}});
+                        {"limiting_link", row.limiting_link},
+                        {"limiting_place", row.limiting_place}});
     }
     return rows;
 }

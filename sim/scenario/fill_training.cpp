@@ -45,6 +45,8 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.p2p_overlap = a->flag;
     if (const Answer* a = answers.given("training.software.tp_backward_overlap"))
         f.tp_backward_overlap = a->flag;
+    if (const Answer* a = answers.given("training.software.tp_hidden_fraction"))
+        f.tp_hidden_fraction = a->number;
     f.attention = resolve_attention(f, s.gpu);
     if (f.attention != "unfused" && !s.gpu.attention.contains(f.attention)) {
         std::string known = "unfused";
@@ -99,6 +101,14 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     l.sequence_parallel = answers.get("training.layout.sp").flag;
     l.pp = answers.get("training.layout.pp").integer;
     l.vpp = answers.get("training.layout.vpp").integer;
+    if (const Answer* layers = answers.given("training.layout.stage_layers")) {
+        for (const double number : layers->numbers) {
+            l.stage_layers.push_back(static_cast<std::int64_t>(number));
+            if (static_cast<double>(l.stage_layers.back()) != number)
+                diagnostics.error(layers->place,
+                                  fmt::format("training.layout.stage_layers: {} is no whole number", number));
+        }
+    }
     l.cp = answers.get("training.layout.cp").integer;
     l.ep = answers.get("training.layout.ep").integer;
     l.etp = answers.get("training.layout.etp").integer;
@@ -146,12 +156,23 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     }
 }
 
+Schedule schedule_from(const std::string& word) {
+    return word == "gpipe"         ? Schedule::gpipe
+           : word == "interleaved" ? Schedule::interleaved
+           : word == "zb-h1"       ? Schedule::zb_h1
+           : word == "zb-h2"       ? Schedule::zb_h2
+           : word == "zb-v"        ? Schedule::zb_v
+           : word == "dual-pipe"   ? Schedule::dual_pipe
+                                   : Schedule::one_f_one_b;
+}
+
 void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     TrainingPlan& t = s.training;
-    const std::string& word = answers.get("training.schedule").text;
-    t.layout.schedule = word == "gpipe"         ? Schedule::gpipe
-                        : word == "interleaved" ? Schedule::interleaved
-                                                : Schedule::one_f_one_b;
+    t.layout.schedule = schedule_from(answers.get("training.schedule").text);
+    if (t.layout.schedule == Schedule::zb_v && !answers.given("training.layout.vpp")) {
+        t.layout.vpp = 2;
+        s.notes.emplace_back("training.layout.vpp: 2, because zb-v gives every stage two chunks");
+    }
     if (t.layout.schedule == Schedule::one_f_one_b && t.layout.vpp > 1) {
         t.layout.schedule = Schedule::interleaved;
         s.notes.push_back(fmt::format("training.schedule: 1f1b with vpp {} is the interleaved schedule", t.layout.vpp));

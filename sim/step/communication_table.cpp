@@ -53,6 +53,7 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 continue;
             slowest = time;
             row.limiting_link = b.name;
+            row.limiting_place = b.place;
         }
         row.time_s = seconds(plan.latency + slowest);
         if (row.time_s > 0) {
@@ -82,6 +83,7 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 continue;
             slowest = time;
             row.limiting_link = b.name;
+            row.limiting_place = b.place;
         }
         row.time_s = seconds(slowest);
         row.busbw_bytes_per_s = static_cast<double>(row.bytes) / row.time_s;

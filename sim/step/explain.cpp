@@ -76,7 +76,8 @@ private:
         if (present && !step)
             ceiling.note = "the re-run did not end";
         if (ceiling.rerun_ps > run.ps)
-            ceiling.note = fmt::format("traffic bunches up: the re-run took {:.3f} s", seconds(ceiling.rerun_ps));
+            ceiling.note = fmt::format("no gain: traffic meets at other moments, the re-run took {:.3f} s",
+                                       seconds(ceiling.rerun_ps));
         ceiling.mfu = run.model_flops / (seconds(ceiling.ps) * static_cast<double>(run.ranks) * run.peak_flops);
         out_.ceilings.push_back(std::move(ceiling));
     }
@@ -164,7 +165,7 @@ private:
         const bool recomputes = scenario_.training.recompute != Recompute::none;
         Ceiling ceiling = {.key = "no_recompute",
                            .name = "no recomputation",
-                           .how = "recompiled with recompute: none and re-run; memory not counted"};
+                           .how = "recompiled with recompute: none and re-run; whether it fits is told beside it"};
         std::optional<StepResult> step;
         if (recomputes) {
             Scenario changed = scenario_;

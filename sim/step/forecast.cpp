@@ -11,6 +11,7 @@
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
+#include "sim/step/limit_hints.hpp"
 
 namespace fabricast {
 namespace {
@@ -56,7 +57,7 @@ ComputeModel build_compute(const Scenario& s) { return ComputeModel(s.gpu, compu
 
 BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps) {
     BuiltStep built{build_cluster(s), {}};
-    const CommModel comm(built.cluster, comm_facts(s), s.comm);
+    const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
     for (std::uint32_t rank = 0; rank < built.compiled.program.ranks.size(); ++rank)
         built.compiled.program.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
@@ -152,6 +153,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     fill_step(result.step, run, compiled);
     if (options.critical_path)
         fill_critical_path(result, run, compiled.program);
+    result.hints = limit_hints(result);
     return result;
 }
 

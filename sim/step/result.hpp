@@ -32,6 +32,7 @@ struct CommRow {
     double busbw_bytes_per_s = 0;
     std::string limiting_link;         ///< name of the link that sets its rate
     Account account = Account::count;  ///< where its exposed time goes; count = not said
+    std::string limiting_place = {};   ///< what the limiting link is: "PCIe inside the node", "network adapter"
 };
 
 struct StepResult {
