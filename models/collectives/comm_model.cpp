@@ -39,16 +39,36 @@ ChannelLimits limits_of(const CommSettings& settings) {
             std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
 }
 
+/// What NCCL's search may fill inside the nodes: NVLink of one GPU in all rings, or the narrowest step over PCIe.
+void inside_of_nodes(const Cluster& cluster, const CommFacts& facts, const GroupOrder& order, SearchInput& in) {
+    in.nvlink_gb_per_s = cluster.has_nvswitch() ? facts.nvlink_nccl_bytes_per_s / kGb : 0;
+    in.pcie_gb_per_s = facts.pcie_nccl_bytes_per_s / kGb;
+    double rings = std::numeric_limits<double>::infinity();
+    bool sockets = false;
+    for (const NodeRings& node : order.rings) {
+        if (!cluster.has_nvswitch() && node.cycles.front().size() > 1) {
+            rings = std::min(rings, node.bytes_per_s / kGb);
+            sockets = sockets || node.sockets;
+        }
+    }
+    if (rings < std::numeric_limits<double>::infinity()) {
+        const bool scaled = facts.nvlink_bytes_per_s > 0 && facts.nvlink_nccl_bytes_per_s > 0;
+        in.nvlink_gb_per_s = rings * (scaled ? facts.nvlink_nccl_bytes_per_s / facts.nvlink_bytes_per_s : 1);
+    }
+    if (sockets && in.nvlink_gb_per_s == 0 && facts.socket_nccl_bytes_per_s > 0) {
+        in.pcie_gb_per_s = std::min(in.pcie_gb_per_s, facts.socket_nccl_bytes_per_s / kGb);
+    }
+}
+
 SearchInput search_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
-                         std::uint32_t nodes) {
+                         const GroupOrder& order) {
     SearchInput in;
     in.generation = facts.generation;
     in.nccl_2_30 = nccl_version(settings.library) == NcclVersion::v2_30;
     in.nvls = facts.nvls && settings.nvls_enabled && cluster.has_nvswitch() && facts.nvswitch &&
               nvls_efficiency_percent(facts.generation) > 0;
-    in.nodes = nodes;
-    in.nvlink_gb_per_s = cluster.has_nvswitch() ? facts.nvlink_nccl_bytes_per_s / kGb : 0;
-    in.pcie_gb_per_s = facts.pcie_nccl_bytes_per_s / kGb;
+    in.nodes = order.nodes();
+    inside_of_nodes(cluster, facts, order, in);
     in.nic_gb_per_s = facts.nic_line_bytes_per_s / kGb;
     return in;
 }
@@ -64,7 +84,8 @@ std::uint32_t distinct_nics(const Cluster& cluster, std::span<const GpuId> gpus)
     return static_cast<std::uint32_t>(nics.size());
 }
 
-TunerInput tuner_input(const CommFacts& facts, const CommSettings& settings, const CommGroup& group) {
+TunerInput tuner_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
+                       const CommGroup& group) {
     TunerInput in;
     in.version = nccl_version(settings.library);
     in.generation = facts.generation;
@@ -74,7 +95,7 @@ TunerInput tuner_input(const CommFacts& facts, const CommSettings& settings, con
     in.one_rank_a_node = group.most_on_node == 1;
     in.ll128 = group.search.nvlink_intra;
     in.collnet = collnet_works(facts, settings, group);
-    in.nvswitch = group.search.nvlink_intra && facts.nvswitch && group.most_on_node > 1;
+    in.nvswitch = group.search.nvlink_intra && facts.nvswitch && cluster.has_nvswitch() && group.most_on_node > 1;
     in.most_on_node = group.most_on_node;
     in.channels = executed_channels(group.search, facts.generation, group.nodes, limits_of(settings));
     in.search = group.search;
@@ -158,6 +179,19 @@ const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
     }
 }
 
+/// A channel may be several lanes wide: on one node of direct NVLinks every ring carries its part.
+int over_cycles(const GroupOrder& order, int channels) {
+    if (order.nodes() > 1 || order.rings.empty() || order.rings.front().cycles.size() == 1) {
+        return channels;
+    }
+    const int cycles = static_cast<int>(order.rings.front().cycles.size());
+    return cycles * std::max(1, (channels + cycles / 2) / cycles);
+}
+
+bool only_one_node(const Cluster& cluster) {
+    return cluster.node_count() == 1 || (cluster.has_nvswitch() && cluster.nvlink_domain_count() == 1);
+}
+
 std::string names(const std::vector<std::string>& list) {
     return list.empty() ? "nothing" : fmt::format("{}", fmt::join(list, ", "));
 }
@@ -206,12 +240,12 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
     if (least < 1 || most < 1 || least > most) {
         throw std::invalid_argument(fmt::format("channels {}..{} are no range of at least one channel", least, most));
     }
-    if (cluster.node_count() > 1 && facts_.nic_line_bytes_per_s <= 0) {
+    if (!only_one_node(cluster) && facts_.nic_line_bytes_per_s <= 0) {
         throw std::invalid_argument(
             fmt::format("nic_line_bytes_per_s {} on a cluster of {} nodes: the line rate of a NIC must be positive",
                         facts_.nic_line_bytes_per_s, cluster.node_count()));
     }
-    if ((!cluster.has_nvswitch() || facts_.nvlink_nccl_bytes_per_s <= 0) && facts_.pcie_nccl_bytes_per_s <= 0) {
+    if ((!cluster.has_nvlink() || facts_.nvlink_nccl_bytes_per_s <= 0) && facts_.pcie_nccl_bytes_per_s <= 0) {
         throw std::invalid_argument(
             "nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
     }
@@ -235,6 +269,10 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
     }
 }
 
+bool over_nvlink(const Cluster& cluster, const CommGroup& group) {
+    return cluster.has_nvswitch() || (cluster.has_nvlink() && group.search.nvlink_intra);
+}
+
 CommGroup CommModel::make_group(std::span<const GpuId> members) const {
     CommGroup group;
     group.order = order_by_node(*cluster_, members);
@@ -255,7 +293,7 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
         hash = mix(mix(hash, count), nics);
     }
     if (group.ranks > 1) {
-        SearchInput in = search_input(*cluster_, facts_, settings_, group.nodes);
+        SearchInput in = search_input(*cluster_, facts_, settings_, group.order);
         in.gpus = group.fewest_on_node;
         in.nics = std::min(fewest_nics, in.gpus);
         group.search = search_channels(in);
@@ -268,8 +306,8 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
             return ChannelWiring(*cluster_, group.order, wiring, percent)
                 .classify(static_cast<std::uint32_t>(channels), hash);
         };
-        group.ring = classify(Wiring::ring, group.search.ring.channels);
-        group.tree = classify(Wiring::tree, group.search.tree.channels);
+        group.ring = classify(Wiring::ring, over_cycles(group.order, group.search.ring.channels));
+        group.tree = classify(Wiring::tree, over_cycles(group.order, group.search.tree.channels));
         if (group.search.nvls.channels > 0) {
             group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
         }
@@ -278,12 +316,15 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
                 classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
         }
     }
+    if (!cluster_->has_nvswitch()) {  // equal links do not tell how many rings there are
+        hash = mix(mix(hash, static_cast<std::uint64_t>(group.search.ring.channels)), group.search.nvlink_intra);
+    }
     group.shape_hash = hash;
     return group;
 }
 
 TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
-    return tune(tuner_input(facts_, settings_, group), kind);
+    return tune(tuner_input(*cluster_, facts_, settings_, group), kind);
 }
 
 CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
@@ -298,7 +339,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     if (is_exchange(kind)) {
         return exchange(group, traffic_of(kind, group.ranks, size)).plan;
     }
-    const TunerInput in = tuner_input(facts_, settings_, group);
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
     const TunerTable table = tune(in, kind);
     double best = std::numeric_limits<double>::infinity();
     std::vector<std::string> offered;
@@ -349,7 +390,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     plan.fill = picoseconds_from_s(fill_s(run));
     plan.latency = picoseconds_from_s(hop_latency_s(run)) + plan.fill;
     plan.uses_network = group.nodes > 1;
-    plan.uses_nvlink = group.most_on_node > 1 && cluster_->has_nvswitch();
+    plan.uses_nvlink = group.most_on_node > 1 && over_nvlink(*cluster_, group);
 
     const ChannelClasses& classes = classes_of(group, a);
     const Bytes work = work_bytes(a, p, kind, size, group.ranks);

@@ -11,6 +11,9 @@
 // reduce-scatter S (n-1)/n, broadcast S, NVLS all-reduce S (1 + 1/n) each way, double binary tree between
 // nodes and a chain inside the node. LL doubles wire bytes, LL128 multiplies by 128/120.
 // No setting may finish a collective below its wire floor.
+//
+// A node is a server or, where an NVSwitch spans servers, its domain (locality_of in node_rings.hpp). Without an NVSwitch
+// rings and chains follow direct NVLinks or, where these make no ring, the nearest GPU over PCIe, host bridges and sockets.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +72,10 @@ struct CommFacts {
     bool amd_cpu = false;
     bool sharp = false;                  ///< switches reduce (InfiniBand SHARP); used with CommSettings::collnet
     double nvlink_nccl_bytes_per_s = 0;  ///< NCCL's figure for one GPU and direction (370.8e9 on H100)
+    double nvlink_bytes_per_s = 0;       ///< what links of that figure are built with; 0 = the same
     double pcie_nccl_bytes_per_s = 48e9;
-    double nic_line_bytes_per_s = 0;  ///< line rate of one NIC
+    double socket_nccl_bytes_per_s = 0;  ///< between sockets; 0 = no narrower than PCIe
+    double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
     NetworkTiming network = {};
 };
 
@@ -101,6 +106,9 @@ struct CommGroup {
     ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
 };
 
+/// Members of one node reach each other over NVLink alone.
+bool over_nvlink(const Cluster& cluster, const CommGroup& group);
+
 /// One class of channels of a collective. All of them must finish.
 struct PlannedActivity {
     Bytes work = 0;            ///< wire bytes per unit coefficient
@@ -121,6 +129,7 @@ struct CollectivePlan {
 };
 
 struct PairTraffic;  ///< exchange.hpp
+struct MoeTraffic;   ///< moe.hpp
 struct PlannedExchange {
     CollectivePlan plan;
     std::vector<std::vector<LinkUse>> demands;  ///< by PlannedActivity::demand
@@ -161,6 +170,9 @@ public:
 
     /// Any traffic between the members at once (exchange.cpp): all_to_all_v, a neighbour's load.
     PlannedExchange exchange(const CommGroup& group, const PairTraffic& traffic) const;
+
+    /// Node-aware dispatch or combine of tokens to experts (moe.hpp), on `sms` thread blocks.
+    PlannedExchange expert_exchange(const CommGroup& group, const MoeTraffic& traffic, int sms) const;
 
     /// A point-to-point message (message.cpp): latency, links (coefficient one each, two for small ones inside a
     /// node) and class.

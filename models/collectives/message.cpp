@@ -29,8 +29,9 @@ CommModel::Message CommModel::message(GpuId from, GpuId to, Bytes size) const {
     if (from == to) {
         return message;
     }
-    const bool network = cluster_->node_of(from) != cluster_->node_of(to);
-    const bool nvlink = !network && cluster_->has_nvswitch();
+    const PathType path = cluster_->path_type(from, to);
+    const bool network = path == PathType::net;
+    const bool nvlink = path == PathType::nvl || path == PathType::nvb;
     const bool low_latency = !network && size <= kLowLatencyLimit;
     const Protocol protocol = low_latency ? Protocol::ll : Protocol::simple;
     double latency_us = hop_latency_us(Algorithm::ring, protocol, nvlink, network);

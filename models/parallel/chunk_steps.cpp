@@ -103,11 +103,11 @@ private:
             e.slot.clear();
             const Bytes wire = wire_bytes(info.bytes * info.share / 1000, plan.protocol);
             const bool network = comm_group.nodes > 1;
-            const HopLatency inside =
-                !network && cluster_.has_nvswitch()
-                    ? nvlink_ring_latency(generation_, plan.protocol)
-                    : HopLatency{base_latency_us(plan.algorithm, plan.protocol),
-                                 hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), false)};
+            const bool nvlink = over_nvlink(cluster_, comm_group);
+            const HopLatency inside = !network && nvlink
+                                          ? nvlink_ring_latency(generation_, plan.protocol)
+                                          : HopLatency{base_latency_us(plan.algorithm, plan.protocol),
+                                                       hop_latency_us(plan.algorithm, plan.protocol, nvlink, false)};
             // The last of n steps only stores locally; on one NVLink node the plan's fill is that step.
             e.base = picoseconds_from_s(inside.base_us * 1e-6) + (network ? 0 : plan.fill);
             for (std::size_t r = 0; r < rings.size(); ++r) {
@@ -136,26 +136,27 @@ private:
             cap += activity.cap;
         const std::size_t n = ring.order.size();
         const bool single_node = std::all_of(ring.order.begin(), ring.order.end(), [&](GpuId gpu) {
-            return cluster_.node_of(gpu) == cluster_.node_of(ring.order.front());
+            return locality_of(cluster_, gpu) == locality_of(cluster_, ring.order.front());
         });
         for (std::size_t i = 0; i < n; ++i) {
             const GpuId from = ring.order[i], to = ring.order[(i + 1) % n], previous = ring.order[(i + n - 1) % n];
             program::Rank& rank = p_.ranks[index(from)];
             if (rank.peers.size() < slot + 2u)
                 rank.peers.resize(slot + 2u);
-            const bool network = cluster_.node_of(from) != cluster_.node_of(to);
+            const PathType path = cluster_.path_type(from, to);
+            const bool network = path == PathType::net;
             std::vector<LinkId> links;
             cluster_.route(from, to, links);
             std::vector<LinkUse> uses;
             for (const LinkId link : links)
                 uses.push_back({link, kCoefficientOne});
             const double hop_us =
-                network ? hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvswitch(), true) : inside.hop_us;
+                network ? hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvlink(), true) : inside.hop_us;
             program::Route route;
             route.latency = picoseconds_from_s(hop_us * 1e-6);
             route.demand = static_cast<std::uint32_t>(p_.demands.size());
             route.uses_network = network;
-            route.uses_nvlink = !network && cluster_.has_nvswitch();
+            route.uses_nvlink = path == PathType::nvl || path == PathType::nvb;
             if (cap > 0 && (network || single_node))  // over nodes the ceiling is the network's
                 route.cap = std::max<Rate>(1, cap / channels * ring.channels);
             p_.demands.push_back(std::move(uses));

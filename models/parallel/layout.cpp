@@ -84,9 +84,60 @@ std::string check_schedule(const TrainingPlan& plan, std::string& field) {
 
 }  // namespace
 
+namespace {
+
+std::string check_context(const Architecture& a, const TrainingPlan& plan, std::string& field) {
+    const Layout& l = plan.layout;
+    if (l.cp == 1)
+        return {};
+    field = "training.layout.cp";
+    const std::int64_t cuts =
+        plan.context == ContextExchange::ulysses ? l.cp : 2 * l.cp;  // balanced: two pieces a rank
+    if (plan.sequence % (cuts * (l.sequence_parallel ? l.tp : 1)) != 0)
+        return fmt::format("sequence {} cannot be cut into {} equal pieces{}", plan.sequence, cuts,
+                           l.sequence_parallel && l.tp > 1 ? fmt::format(" of tp {} parts", l.tp) : "");
+    if (plan.context == ContextExchange::ulysses && (a.heads / l.tp) % l.cp != 0)
+        return fmt::format("exchanging heads: cp {} does not divide the {} heads of a tensor-parallel rank", l.cp,
+                           a.heads / l.tp);
+    return {};
+}
+
+std::string check_experts(const Architecture& a, const TrainingPlan& plan, std::string& field) {
+    const Layout& l = plan.layout;
+    field = "training.layout.ep";
+    if (a.moe.experts == 0) {
+        if (l.ep > 1)
+            return fmt::format("{} is a dense model and has no experts to spread over ep {}; use ep: 1", a.name, l.ep);
+        return {};
+    }
+    if (a.moe.experts % l.ep != 0)
+        return fmt::format("ep {} does not divide the {} experts of {}", l.ep, a.moe.experts, a.name);
+    const std::int64_t ranks = l.tp * l.cp * l.dp;
+    if (ranks % (l.expert_tp() * l.ep) != 0)
+        return fmt::format("etp {} x ep {} does not divide the tp {} x cp {} x dp {} ranks of a stage", l.expert_tp(),
+                           l.ep, l.tp, l.cp, l.dp);
+    field = "training.layout.etp";
+    if (l.expert_tp() != 1 && l.expert_tp() != l.tp)
+        return fmt::format("etp {} is neither 1 nor tp {}", l.expert_tp(), l.tp);
+    if (a.moe.ffn % l.expert_tp() != 0)
+        return fmt::format("etp {} does not divide the expert width {} of {}", l.expert_tp(), a.moe.ffn, a.name);
+    field = "training.layout.sp";
+    if (l.tp > 1 && !l.sequence_parallel)
+        return fmt::format("experts with tp {} need sequence parallelism, as tokens are routed by one rank each", l.tp);
+    field = "training.moe.capacity_factor";
+    if (plan.capacity_factor < 0)
+        return fmt::format("{} is below 0", plan.capacity_factor);
+    field = "training.moe.imbalance";
+    if (plan.expert_imbalance < 1 || plan.expert_imbalance > static_cast<double>(l.ep))
+        return fmt::format("{} is outside 1 .. ep {}", plan.expert_imbalance, l.ep);
+    return {};
+}
+
+}  // namespace
+
 std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::int64_t gpus, std::string& field) {
     const Layout& l = plan.layout;
-    const auto broken = [&](const char* key, std::string sentence) {
+    const auto broken = [&](std::string_view key, std::string sentence) {
         field = key;
         return sentence;
     };
@@ -108,13 +159,6 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
     }
     if (!valid_order(l.order))
         return broken("training.layout.order", fmt::format("'{}' is no permutation of tp-cp-ep-dp-pp", l.order));
-    if (l.cp > 1)
-        return broken("training.layout.cp",
-                      fmt::format("context parallelism (cp {}) is not modelled by this version; use cp: 1", l.cp));
-    if (l.ep > 1)
-        return broken(
-            "training.layout.ep",
-            fmt::format("{} is a dense model and has no experts to spread over ep {}; use ep: 1", a.name, l.ep));
     if (l.world() != gpus) {
         const std::int64_t rest = l.tp * l.cp * l.pp;
         std::string hint = gpus % rest == 0 ? fmt::format("dp {} would fit", gpus / rest)
@@ -122,6 +166,11 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
         return broken("training.layout.dp",
                       fmt::format("tp {} x cp {} x pp {} x dp {} = {} ranks, the cluster has {} GPUs; {}", l.tp, l.cp,
                                   l.pp, l.dp, l.world(), gpus, hint));
+    }
+    for (const auto check : {check_context, check_experts}) {
+        std::string key;
+        if (const std::string problem = check(a, plan, key); !problem.empty())
+            return broken(key, problem);
     }
     if (l.tp > a.heads)
         return broken("training.layout.tp",
@@ -156,6 +205,11 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
         return sentence;
     if (l.zero < 0 || l.zero > 3)
         return broken("training.layout.zero", fmt::format("ZeRO stage {} is outside 0..3", l.zero));
+    if (l.shard_group < 0 || (l.shard_group > 0 && (l.dp * l.cp) % l.shard_group != 0))
+        return broken("training.layout.shard_group",
+                      fmt::format("sharding groups of {} do not divide dp {} x cp {}", l.shard_group, l.dp, l.cp));
+    if (plan.recompute_layers < 0)
+        return broken("training.recompute_layers", fmt::format("{} is below 0", plan.recompute_layers));
     if (plan.bucket_bytes < 0)
         return broken("training.buckets", fmt::format("{} bytes is below 0", plan.bucket_bytes));
     for (const double part : plan.bucket_split) {

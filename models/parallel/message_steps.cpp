@@ -109,7 +109,7 @@ Program every_message(const Cluster& cluster, const CommModel& comm, GpuGenerati
         program::Batch batch;
         const auto bytes = [&](std::uint32_t from, std::uint32_t to) {
             return exchange_wire_bytes(
-                generation, cluster.has_nvswitch(), traffic, scaled_up(traffic.size, largest, whole),
+                generation, over_nvlink(cluster, group), traffic, scaled_up(traffic.size, largest, whole),
                 scaled_up(traffic.size, traffic.at(from, to), whole), ways.way(from, to).kind == PairWays::local);
         };
         for (std::uint32_t b = 0; b < n; ++b) {
@@ -124,7 +124,7 @@ Program every_message(const Cluster& cluster, const CommModel& comm, GpuGenerati
                     cluster.route(group.members[a], group.members[way.relay], links);
                 cluster.route(group.members[way.relay], group.members[b], links);
                 rank.peers.back().send_route = add_route(p, links, 0);
-                const bool nvlink = way.kind == PairWays::local && cluster.has_nvswitch();
+                const bool nvlink = way.kind == PairWays::local && over_nvlink(cluster, group);
                 const std::uint32_t channels = pair_channels(nvlink, n, scaled_up(traffic.size, largest, whole));
                 p.routes.back().cap = rate_from_bytes_per_s(channels * pair_channel_gb_per_s(nvlink, generation) * 1e9);
                 batch.halves.push_back({slot, true, bytes(a, b)});
@@ -217,7 +217,7 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
             if (at + 1 < n) {
                 std::vector<LinkId> links;
                 cluster.route(chain[at], chain[at + 1], links);
-                const bool network = cluster.node_of(chain[at]) != cluster.node_of(chain[at + 1]);
+                const bool network = cluster.path_type(chain[at], chain[at + 1]) == PathType::net;
                 rank.peers[next].send_route = add_route(p, links, network ? crossing : inside);
                 p.routes.back().cap = rate_from_bytes_per_s(used * channel_gb_per_s(generation) * 1e9);
                 if (most_of_all > 0 && (network || group.nodes == 1))  // over nodes it is the network's

@@ -37,6 +37,17 @@ std::int64_t first_layer_of(const Architecture& a, const Layout& layout, std::in
     return first;
 }
 
+std::int64_t first_of_chunk(const Architecture& a, const Layout& layout, std::int64_t layer) {
+    std::int64_t first = 0;
+    for (std::int64_t at = 0; at < virtual_stages(layout); ++at) {
+        const std::int64_t layers = layers_of(a, layout, at);
+        if (layer < first + layers)
+            break;
+        first += layers;
+    }
+    return first;
+}
+
 bool parts_embedding_and_head(const Layout& layout) {
     return layout.pp > 1 && layout.schedule != Schedule::zb_v && layout.schedule != Schedule::dual_pipe;
 }

@@ -33,6 +33,8 @@ bool runs_up(Schedule schedule, std::int64_t chunk);
 /// Layers of a virtual stage and the first of them.
 std::int64_t layers_of(const Architecture& a, const Layout& layout, std::int64_t virtual_stage);
 std::int64_t first_layer_of(const Architecture& a, const Layout& layout, std::int64_t virtual_stage);
+/// First layer of the virtual stage that holds `layer`.
+std::int64_t first_of_chunk(const Architecture& a, const Layout& layout, std::int64_t layer);
 /// Embedding and head sit on different stages: a tied matrix is held twice and its gradient exchanged.
 bool parts_embedding_and_head(const Layout& layout);
 

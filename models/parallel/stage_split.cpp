@@ -19,34 +19,39 @@ constexpr std::string_view kWeight = "weight gradients";
 
 void LayerEmitter::block_backward_input(Piece piece, std::int64_t layer) {
     tensor_in(kInput, Phase::backward, layer);
-    add(backward_data_kernels(a_, shard_, software_, piece));
+    data_backward(piece, layer);
     tensor_out(kInput, Phase::backward, layer);
 }
 
 void LayerEmitter::block_backward_weight(Piece piece, std::int64_t layer) {
     if (shard_.sequence_parallel)
         tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", kWeight, Phase::backward, layer);
-    add(backward_weight_kernels(a_, shard_, software_, piece));
+    weight_backward(piece, layer);
 }
 
 void LayerEmitter::layer_backward_input(std::int64_t layer) {
-    const ActivationBytes activation = layer_activation(a_, shard_, software_, plan_.recompute);
-    const Bytes change = weight_gradient_bytes(a_, shard_, software_) - activation.kept;
+    const ActivationBytes activation = activation_of(layer);
+    const Recompute recompute = recompute_of(layer);
+    const LayerShape shape = layer_shape(a_, layer);
+    const Bytes change = weight_gradient_bytes(a_, shard_, software_, shape) - activation.kept;
     // What stays is part of what was recomputed.
     const Bytes working = std::max<Bytes>(activation.working - std::max<Bytes>(change, 0), 0);
     hold(MemoryCause::temporary, working);
     hold(MemoryCause::activations, change);
-    if (plan_.recompute == Recompute::full) {
+    if (recompute == Recompute::full) {
         layer_forward(layer, Phase::recompute, "recompute");
         flush("recompute", Phase::recompute, layer);
     }
     ++passes_;
     simple_backward(Piece::residual_mlp);
-    block_backward_input(Piece::mlp, layer);
+    if (shape.moe)
+        moe_backward_input(layer);
+    else
+        block_backward_input(Piece::mlp, layer);
     simple_backward(Piece::norm_mlp);
     simple_backward(Piece::residual_attention);
-    if (plan_.recompute == Recompute::selective)
-        add(attention_core_forward(a_, shard_, software_), true);
+    if (recompute == Recompute::selective)
+        around_core(attention_core_forward(a_, shard_, software_, shape), false, true, kInput, Phase::backward, layer);
     block_backward_input(Piece::attention, layer);
     simple_backward(Piece::norm_attention);
     hold(MemoryCause::temporary, -working);
@@ -56,9 +61,12 @@ void LayerEmitter::layer_backward_input(std::int64_t layer) {
 
 void LayerEmitter::layer_backward_weight(std::int64_t layer) {
     ++passes_;
-    block_backward_weight(Piece::mlp, layer);
+    if (layer_shape(a_, layer).moe)
+        moe_backward_weight(layer);
+    else
+        block_backward_weight(Piece::mlp, layer);
     block_backward_weight(Piece::attention, layer);
-    hold(MemoryCause::activations, -weight_gradient_bytes(a_, shard_, software_));
+    hold(MemoryCause::activations, -weight_gradient_bytes(a_, shard_, software_, layer_shape(a_, layer)));
 }
 
 void LayerEmitter::unit_backward_input(const Unit& unit) {

@@ -5,49 +5,111 @@
 //   outside  norm inputs 2 w T h; inputs of the two column-parallel layers 2 w T h; two dropout masks 2 T h
 //   inside   Q, K, V w T (a + 2 g) d; projection input w T a d; MLP: first output w T f (2 f when gated), second
 //            input w T f
-//   core     unfused: softmax output w b a s^2, with dropout its mask 1 and its output w on top
+//   core     unfused: softmax output w b a sq sk, with dropout its mask 1 and its output w on top
 //            flash: log-sum-exp, 4 bytes a row
 // GPT with f = 4 h, dropout, 16 bit, unfused: s b h (10 + 24/t + 5 a s/(h t)), with sequence parallelism
 // (s b h / t)(34 + 5 a s/h); without the core (s b h / t)(18 + 4 f/h).
+// Other families, on top or instead:
+//   q, k norms       their inputs w T (a + g) d
+//   post-norms       inputs of the norms behind both blocks 2 w T h, outside
+//   parallel block   one norm input, one input of the column-parallel layers (two with separate norms), outside
+//   latent           compressed vectors outside: before their norms w T (r_q + r + rope), after them w T (r_q + r);
+//                    inside Q and K w T a d each, V and projection input w T a v each
+//   experts          instead of the MLP: the router's input (outside, where the second column-parallel input was), scores
+//                    9 bytes a (token, expert) (fp32 probabilities, those of the balancing loss, map), 16 bytes an index
+//                    of each copy; permuted inputs w P h, first output w P f_e (2 f_e when gated), second input w P f_e, and
+//                    on the routing rank the returned outputs w R k h (gradient of the weights). Shared experts as an MLP
+//                    of width f_s, with a gate their output w T h outside.
+//   context          T is the rank's part; ulysses keeps the same volume, exchanged
 // Eager differs: RMSNorm keeps its input in fp32 and the normalised tensor (6 instead of w), gated MLP keeps SiLU's
 // output (w T f more). In fp8 the inputs of linear layers are kept in 1 byte; the projection's beside the core's
-// 16-bit output.
+// 16-bit output, the router's 16-bit input beside the shared experts' copy.
 // Recomputation: selective drops the core and holds it while one layer runs; full keeps only the layer input and
 // holds the whole set while one layer runs.
 // Not modelled: allocator slack, temporaries inside kernels (Megatron-LM adds 5 % for them without SP).
-// Sources: arXiv:2205.05198 table 2; Megatron-LM theoretical_memory_usage.py; eager tensors: autograd of PyTorch.
-#include "models/transformer/kernel_list.hpp"
-
+// Sources: arXiv:2205.05198 table 2; Megatron-LM theoretical_memory_usage.py; saved tensors of Megatron-LM moe and
+// multi_latent_attention; eager tensors: autograd of PyTorch.
 #include <cmath>
+
+#include "models/transformer/kernel_list.hpp"
 
 namespace fabricast {
 
+namespace {
+
+constexpr std::int64_t kScoreBytes = 9, kIndexBytes = 16;
+
+/// Element widths of what is kept.
+struct Widths {
+    std::int64_t wide, linear, norm, gates;  ///< activations, linear inputs, norm inputs, tensors of a first MLP output
+    bool fp8;
+};
+
+Widths widths(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    const bool eager = f.fusion == Fusion::eager;
+    Widths w{};
+    w.wide = detail::element_bytes(s.precision);
+    w.fp8 = s.precision == Precision::fp8;
+    w.linear = w.fp8 ? 1 : w.wide;
+    w.norm = eager && a.rms_norm ? 4 + w.wide : w.wide;
+    w.gates = (a.gated ? 2 : 1) + (a.gated && eager ? 1 : 0);
+    return w;
+}
+
+/// Norm inputs, inputs of column-parallel layers, dropout masks, per hidden element outside.
+std::int64_t outside_bytes(const Architecture& a, const SoftwareFeatures& f, const Widths& w) {
+    const std::int64_t norms = a.parallel_block && !a.separate_norms ? 1 : 2;
+    return norms * (w.norm + w.linear) + (a.post_norms ? 2 * w.norm : 0) + (f.dropout ? 2 : 0);
+}
+
+std::int64_t attention_bytes(const Architecture& a, const detail::LocalSizes& n, const Widths& w) {
+    std::int64_t kept = w.fp8 ? n.tokens * n.value : 0;
+    if (a.attention == AttentionKind::latent) {
+        kept += n.tokens * w.wide * (2 * n.query + 2 * n.value);
+        kept += n.norm_tokens * (w.norm * (a.query_rank + a.key_value_rank) + w.wide * a.rope_dim);
+        return kept + n.norm_tokens * w.linear * (a.query_rank + a.key_value_rank);
+    }
+    kept += n.tokens * w.wide * (2 * n.query + 2 * n.key_value);
+    return kept + (a.qk_norm ? n.tokens * w.norm * (n.query + n.key_value) : 0);
+}
+
+std::int64_t mlp_bytes(std::int64_t tokens, std::int64_t width, const Widths& w) {
+    return tokens * width * (w.wide * w.gates + w.linear);
+}
+
+std::int64_t moe_bytes(const Architecture& a, const detail::LocalSizes& n, const Widths& w) {
+    const std::int64_t copies = n.norm_tokens * a.moe.top_k;
+    std::int64_t kept = n.norm_tokens * a.moe.experts * kScoreBytes + copies * kIndexBytes;
+    kept += n.received * n.hidden * w.linear + mlp_bytes(n.received, n.expert_ffn, w);
+    kept += copies * n.hidden * w.wide;
+    if (w.fp8)
+        kept += n.norm_tokens * n.hidden * (a.moe.shared_ffn > 0 ? w.wide : w.wide - w.linear);
+    if (a.moe.shared_ffn > 0) {
+        kept += mlp_bytes(n.tokens, n.shared_ffn, w);
+        kept += a.moe.shared_gate ? n.norm_tokens * n.hidden * w.wide : 0;
+    }
+    return kept;
+}
+
+}  // namespace
+
 ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r,
-                                 const LayerShape&) {
+                                 const LayerShape& layer) {
     const detail::LocalSizes n = detail::local_sizes(a, s);
-    const std::int64_t width = detail::element_bytes(s.precision);
-    const bool fp8 = s.precision == Precision::fp8, eager = f.fusion == Fusion::eager;
-    const std::int64_t linear = fp8 ? 1 : width;
-
+    const Widths w = widths(a, s, f);
     const std::int64_t outside = n.norm_tokens * n.hidden;
-    const std::int64_t norm_input = eager && a.rms_norm ? 4 + width : width;
-    const std::int64_t masks = f.dropout ? 2 : 0;
-    std::int64_t kept = outside * (2 * norm_input + 2 * linear + masks);
+    std::int64_t kept = outside * outside_bytes(a, f, w) + attention_bytes(a, n, w);
+    kept += layer.moe ? moe_bytes(a, n, w) : mlp_bytes(n.tokens, n.ffn, w);
 
-    kept += n.tokens * (width * (n.query + 2 * n.key_value) + width * n.query);
-    if (fp8)
-        kept += n.tokens * n.query;
-    const std::int64_t first = (a.gated ? 2 : 1) + (a.gated && eager ? 1 : 0);
-    kept += n.tokens * n.ffn * (width * first + linear);
-
-    const std::int64_t rows = s.micro_batch * n.heads * s.sequence;
+    const detail::CoreSizes c = detail::core_sizes(n, s);
+    const std::int64_t rows = s.micro_batch * c.heads * c.sq;
     const std::int64_t core =
-        f.attention == "unfused" ? rows * s.sequence * (width + (f.dropout ? 1 + width : 0)) : rows * 4;
+        f.attention == "unfused" ? rows * c.sk * (w.wide + (f.dropout ? 1 + w.wide : 0)) : rows * 4;
 
     switch (r) {
         case Recompute::none: return {kept + core, 0};
         case Recompute::selective: return {kept, core};
-        case Recompute::full: return {width * outside, kept + core};
+        case Recompute::full: return {w.wide * outside, kept + core};
     }
     return {};
 }

@@ -21,6 +21,7 @@ struct Moe {
     std::int64_t first_dense = 0;
     std::int64_t every = 1;  ///< 2: every second layer is MoE, the others dense (the last of each `every` is MoE)
     bool router_bias = false, shared_gate = false, expert_bias = false;
+    bool score_bias = false;  ///< added to scores to pick experts, set by load and not by gradients (DeepSeek-V3)
 };
 
 struct Architecture {
@@ -31,7 +32,8 @@ struct Architecture {
     std::int64_t vocab_multiple = 128;  ///< padding unit per tensor-parallel rank (Megatron: 128)
     std::int64_t max_positions = 0;     ///< learned position embeddings; 0 = none (rotary)
     bool gated = true;                  ///< SwiGLU: three MLP matrices
-    bool rms_norm = true;               ///< false: LayerNorm with bias
+    bool rms_norm = true;               ///< false: LayerNorm
+    bool norm_bias = true;              ///< LayerNorm adds a shift
     bool biases = false;                ///< on all linear layers
     bool qkv_bias = false;
     bool tied_embeddings = false;
@@ -45,7 +47,8 @@ struct Architecture {
     std::int64_t full_every = 0;               ///< with a window: every n-th layer attends in full; 0 = none does
     bool projection_bias = false;              ///< bias of the attention output alone
     bool qk_norm = false, post_norms = false;  ///< norms of q and k per head; norms behind both blocks
-    bool parallel_block = false;               ///< attention and MLP read one norm (Falcon)
+    bool parallel_block = false;               ///< attention and MLP read the same input, one sum at the end (Falcon)
+    bool separate_norms = false;               ///< with parallel_block: each through a norm of its own (GPT-NeoX)
     bool attention_sinks = false;              ///< a learned logit per head (GPT-OSS)
     std::int64_t mtp_layers = 0;               ///< multi-token prediction modules
     std::string source;                        ///< where the shape comes from
@@ -57,28 +60,48 @@ struct LayerShape {
     std::int64_t window = 0;  ///< 0 = full attention
     bool operator==(const LayerShape&) const = default;
 };
+/// Layers from a.layers on are prediction modules, shaped as the last layer.
 LayerShape layer_shape(const Architecture& a, std::int64_t layer);
 
 /// Vocabulary rounded up to vocab_multiple * tensor_parallel.
 std::int64_t padded_vocab(const Architecture& a, std::int64_t tensor_parallel);
 
+/// Parameters of one layer, by how a layout cuts them.
+struct LayerParameters {
+    std::int64_t attention = 0;   ///< projections from and to heads, sinks: over tp
+    std::int64_t mlp = 0;         ///< the dense MLP, or all shared experts: over tp
+    std::int64_t experts = 0;     ///< all routed experts together: over ep and etp
+    std::int64_t norms = 0;       ///< on every rank
+    std::int64_t replicated = 0;  ///< on every rank: router, shared gate, latent attention's down projections
+    std::int64_t total() const { return attention + mlp + experts + norms + replicated; }
+};
+LayerParameters layer_parameters(const Architecture& a, const LayerShape& layer);
+
 struct ParameterCount {
-    std::int64_t attention = 0, mlp = 0, norms = 0;                       ///< one layer
+    std::int64_t attention = 0, mlp = 0, norms = 0;  ///< one dense layer; layer_parameters knows the other kinds
     std::int64_t embedding = 0, positions = 0, final_norm = 0, head = 0;  ///< head 0 when tied
+    std::int64_t layers = 0;                                              ///< all layers
+    std::int64_t idle = 0;  ///< what meets no token: experts it does not visit, score biases; all layers
+    std::int64_t mtp = 0;   ///< prediction modules, on top of the total; embedding and head are the model's
     std::int64_t layer() const { return attention + mlp + norms; }
-    std::int64_t total(std::int64_t layers) const {
-        return layers * layer() + embedding + positions + final_norm + head;
-    }
+    /// As published: without prediction modules.
+    std::int64_t total() const { return layers + embedding + positions + final_norm + head; }
+    std::int64_t active() const { return total() - idle; }  ///< that a token meets
+    /// Active without embeddings and head ("non-embedding" of model cards).
+    std::int64_t active_layers() const { return active() - embedding - positions - head; }
 };
 /// Exact parameters with the given vocabulary (pass a.vocab for the published count).
 ParameterCount count_parameters(const Architecture& a, std::int64_t vocab);
 
 /// Model FLOPs of forward + backward of `sequences` sequences of `length` tokens, attention counted in full
-/// (not halved for causality), no recomputation:
-/// 12 B s L h^2 [(1 + g/a + s/h) q + (f/h) gm + V/(2 L h)], q = head_dim heads / hidden, gm = 3/2 gated else 1.
+/// (not halved for causality; a windowed layer counts its window), no recomputation. A dense model:
+/// 12 B s L h^2 [(1 + g/a + s/h) q + (f/h) gm + V/(2 L h)], q = head_dim heads / hidden, gm = 3/2 gated else 1;
+/// the other families at the head of model_flops.cpp.
 double model_flops(const Architecture& a, double sequences, double length, std::int64_t padded_vocabulary);
 /// The part of model_flops that is attention scores (QK^T and AV).
 double attention_flops(const Architecture& a, double sequences, double length);
+/// What model_flops counts for this model, as a sentence for reports.
+std::string flops_convention(const Architecture& a);
 
 /// Presets ("llama-70b", "gpt3-175b" ...); nullptr when unknown.
 const Architecture* find_architecture(std::string_view name);

@@ -7,6 +7,8 @@
 // Loss: the stack's bytes per logit, half forward and half backward, in passes of about 4 bytes: 1 kernel each way
 // when fused (12 bytes in all), 3 in Megatron-LM (24: fp32 copy, exponentials, sums), 4 in eager fp32 (32).
 // The head multiplies in 16 bit also when the layers run in fp8; logits are fp32 inside the loss.
+// Prediction module: the next token's embedding, a norm of it and of the hidden vector, both joined (4 bytes an element)
+// and projected 2 h -> h/t.
 // Adam: fp32 master, two moments read and written 24 + gradient 4 (2) + 16-bit weight 2 = 30 (28) bytes a parameter;
 // gradient norm reads each gradient (4 or 2), zeroing writes it. Multi-tensor kernels: one launch each.
 // Sources: Megatron-LM VocabParallelEmbedding, vocab_parallel_cross_entropy, apex FusedAdam; loss bytes: software.cpp.
@@ -83,6 +85,35 @@ std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const S
     list.norm_data(a.rms_norm);
     list.norm_weight(a.rms_norm);
     return list.take();
+}
+
+std::vector<Kernel> mtp_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    std::vector<Kernel> kernels = embedding_forward(a, s, f);
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    list.norm_forward(a.rms_norm);
+    list.norm_forward(a.rms_norm);
+    list.pass(4, 2 * n.norm_tokens * n.hidden);
+    list.linear_forward(detail::mtp_linear(n));
+    const std::vector<Kernel> rest = list.take();
+    kernels.insert(kernels.end(), rest.begin(), rest.end());
+    return kernels;
+}
+
+std::vector<Kernel> mtp_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    list.linear_data(detail::mtp_linear(n));
+    list.linear_weight(detail::mtp_linear(n));
+    list.pass(4, 2 * n.norm_tokens * n.hidden);
+    for (int i = 0; i < 2; ++i) {
+        list.norm_data(a.rms_norm);
+        list.norm_weight(a.rms_norm);
+    }
+    std::vector<Kernel> kernels = list.take();
+    const std::vector<Kernel> rest = embedding_backward(a, s, f);
+    kernels.insert(kernels.end(), rest.begin(), rest.end());
+    return kernels;
 }
 
 std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {

@@ -1,14 +1,24 @@
 // The kernels of one transformer layer on one tensor-parallel rank, cut where communication may happen.
 //
 // A layer is six pieces in order; between attention-side and mlp-side pieces a tensor-parallel layout
-// communicates (models/parallel decides). tokens = micro_batch * sequence; with sequence parallelism the norm
+// communicates (models/parallel decides). tokens = micro_batch * sequence / cp; with sequence parallelism the norm
 // and residual pieces see tokens / tp.
 //
 //   norm_attention -> attention -> residual_attention -> norm_mlp -> mlp -> residual_mlp
 //
 // In a mixture-of-experts layer `mlp` is moe_shared (shared experts), moe_route (router, permutation into send order),
-// moe_experts (grouped products over the tokens this rank received) and moe_combine (back into token order, weighted).
-// Between route, experts and combine models/parallel dispatches and combines.
+// moe_experts (grouped products over the tokens this rank received) and moe_combine (back into token order, weighted);
+// `mlp` is empty there and the moe pieces in a dense layer. Between route, experts and combine models/parallel dispatches
+// and combines. The shared experts' first product reads what `mlp` would: all tokens of the tensor-parallel group.
+//
+// Tokens of experts: a rank routes R = tokens / tp with sequence parallelism (every tp rank its own part), else all
+// tokens, and sends R top_k copies. Its experts receive R top_k expert_load g copies, g = etp with sequence parallelism
+// (the etp ranks that share an expert each bring what they routed), so R = tokens / tp, g = 1 with etp 1 and all tokens
+// with etp = tp; without sequence parallelism the tp ranks route the same tokens and g = max(1, etp / tp).
+//
+// Latent attention: attention_input_width stands for the hidden width in what is gathered in front of `attention` with
+// sequence parallelism. Parallel blocks: residual_attention is empty, residual_mlp sums both branches, norm_mlp is empty
+// unless the block has separate norms; implementations reduce the sum of both branches once.
 //
 // Bytes per element and FLOPs: heads of the .cpp, with sources.
 #pragma once
@@ -86,6 +96,14 @@ std::vector<Kernel> backward_weight_kernels(const Architecture& a, const Shard& 
 /// The kernels selective recomputation runs again (scores, softmax, dropout, context; or the flash forward).
 std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
                                            const LayerShape& layer = {});
+
+/// Width of the vector in front of the column-parallel products of attention: hidden, or the compressed vectors.
+std::int64_t attention_input_width(const Architecture& a);
+
+/// What precedes the layer of a multi-token prediction module: embedding of the next token, norms of both inputs, their
+/// projection 2 hidden -> hidden (column-parallel, its output gathered). Behind the layer: head_forward once more.
+std::vector<Kernel> mtp_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::vector<Kernel> mtp_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 
 /// Embedding lookup of a micro-batch, final norm, head GEMM and loss on tokens (head is vocab / tp wide).
 std::vector<Kernel> embedding_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);

@@ -4,6 +4,7 @@
 //   norm              4 forward, 8 backward (x, dy, incoming residual gradient or second read, dx)
 //   norm weights      fused: 128 partial rows of fp32 written and read again; otherwise x and dy once more (4)
 //   residual          6 forward (+1 dropout mask); backward: sum of the two branches 6, dropout 5
+//                     a parallel block sums both branches at once, 8 forward, each branch its own sum backward
 //   rotary            4 on queries and keys
 //   GeLU              4 forward, 6 backward;  SwiGLU 6 forward, 10 backward (per element of the MLP width)
 // Eager stacks run every pass by itself, RMSNorm and rotary in fp32:
@@ -25,54 +26,56 @@ namespace {
 constexpr std::int64_t kPartialRows = 128;  // one per thread block, about one block per SM
 }
 
-void KernelList::norm_forward(bool rms) {
-    const std::int64_t elements = sizes_.norm_tokens * sizes_.hidden;
+void KernelList::norm_forward(bool rms, std::int64_t rows, std::int64_t width) {
+    const std::int64_t elements = rows * width;
     if (software_.fusion != Fusion::eager || !rms)
         return pass(4, elements);
     pass(6, elements, 0, 2);
     pass(8, elements, 0, 2);
     pass(4, elements, 0, 2);
-    bytes(8 * sizes_.norm_tokens, 2);
+    bytes(8 * rows, 2);
 }
 
-void KernelList::norm_data(bool rms) {
-    const std::int64_t elements = sizes_.norm_tokens * sizes_.hidden;
+void KernelList::norm_data(bool rms, std::int64_t rows, std::int64_t width) {
+    const std::int64_t elements = rows * width;
     if (software_.fusion != Fusion::eager || !rms)
         return pass(8, elements);
     pass(4, elements, 0, 3);
     pass(6, elements, 0, 2);
     pass(8, elements, 0, 3);
     pass(12, elements, 0, 3);
-    bytes(12 * sizes_.norm_tokens, 3);
+    bytes(12 * rows, 3);
 }
 
-void KernelList::norm_weight(bool rms) {
-    const std::int64_t elements = sizes_.norm_tokens * sizes_.hidden;
+void KernelList::norm_weight(bool rms, std::int64_t rows, std::int64_t width) {
+    const std::int64_t elements = rows * width;
     if (software_.fusion == Fusion::fused)
-        return bytes((rms ? 1 : 2) * 8 * kPartialRows * sizes_.hidden);
+        return bytes((rms ? 1 : 2) * 8 * kPartialRows * width);
     if (software_.fusion == Fusion::compiled || !rms)
         return pass(4, elements);
     pass(6, elements);
     pass(2, elements);
 }
 
-void KernelList::residual_forward() {
+void KernelList::residual_forward(std::int64_t branches) {
     const std::int64_t elements = sizes_.norm_tokens * sizes_.hidden;
     const bool apart = software_.fusion == Fusion::eager && software_.dropout;
     if (apart)
-        pass(4, elements, 1);
-    pass(6, elements, software_.dropout && !apart ? 1 : 0);
+        pass(4, elements, 1, branches);
+    const std::int64_t masks = software_.dropout && !apart ? branches : 0;
+    if (software_.fusion == Fusion::eager)
+        return pass(6, elements, 0, branches);
+    pass(4 + 2 * branches, elements, masks);
 }
 
-void KernelList::residual_backward() {
+void KernelList::residual_backward(std::int64_t branches) {
     const std::int64_t elements = sizes_.norm_tokens * sizes_.hidden;
-    pass(6, elements);
+    pass(6, elements, 0, branches);
     if (software_.dropout)
-        pass(4, elements, 1);
+        pass(4, elements, 1, branches);
 }
 
-void KernelList::rotary() {
-    const std::int64_t query = sizes_.tokens * sizes_.query, key = sizes_.tokens * sizes_.key_value;
+void KernelList::rotary(std::int64_t query, std::int64_t key) {
     if (software_.fusion == Fusion::compiled)
         return pass(4, query + key);
     for (const std::int64_t elements : {query, key}) {
@@ -85,8 +88,7 @@ void KernelList::rotary() {
     }
 }
 
-void KernelList::activation_forward(bool gated) {
-    const std::int64_t elements = sizes_.tokens * sizes_.ffn;
+void KernelList::activation_forward(bool gated, std::int64_t elements) {
     if (!gated)
         return pass(4, elements);
     if (software_.fusion != Fusion::eager)
@@ -95,8 +97,7 @@ void KernelList::activation_forward(bool gated) {
     pass(6, elements);
 }
 
-void KernelList::activation_backward(bool gated) {
-    const std::int64_t elements = sizes_.tokens * sizes_.ffn;
+void KernelList::activation_backward(bool gated, std::int64_t elements) {
     if (!gated)
         return pass(6, elements);
     if (software_.fusion != Fusion::eager)

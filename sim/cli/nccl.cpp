@@ -49,7 +49,8 @@ Options description() {
     Options options;
     options.usage = "fabricast nccl --cluster SCENARIO.yaml|NODE [option]...";
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    options.named.add_options()("cluster", text("FILE"), "scenario file, or the name of a node preset")(
+    options.named.add_options()("cluster", text("FILE"),
+                                "scenario file (its cluster will do), or the name of a node preset")(
         "nodes", po::value<std::uint32_t>()->value_name("N"), "so many nodes instead of the scenario's")(
         "op", text("NAME"),
         "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
@@ -72,7 +73,8 @@ Options description() {
         "examples\n"
         "  fabricast nccl --cluster my.yaml\n"
         "  fabricast nccl --cluster hgx-h100 --nodes 4 --op all_to_all -b 1M -e 1G\n"
-        "  fabricast nccl --cluster my.yaml --ranks-per-node 1 --algo Ring --csv\n";
+        "  fabricast nccl --cluster my.yaml --ranks-per-node 1 --algo Ring --csv\n"
+        "  fabricast nccl --cluster a100-pcie-8 --set cluster.node.socket=\"16 GB/s\" -b 1M -e 1G\n";
     return options;
 }
 
@@ -171,10 +173,15 @@ NcclOptions read(const po::variables_map& values) {
 Scenario scenario_of(const NcclOptions& o) {
     const bool preset = Catalogue::builtin().find_node(o.cluster) != nullptr;
     Scenario s = preset ? parse_scenario(starter_scenario(o.cluster), o.cluster, o.overrides)
-                        : load_scenario(o.cluster, o.overrides);
+                        : load_scenario(o.cluster, o.overrides, Scope::cluster);
+    if (o.nodes > 0 && s.fabric_is_listed())
+        throw ScenarioError(
+            fmt::format("fabricast nccl: --nodes {}: {} lists its {} nodes; --ranks and "
+                        "--ranks-per-node take some of them",
+                        o.nodes, s.fabric.name, s.nodes));
     if (o.nodes > 0)
         s.nodes = o.nodes;
-    if (o.nodes > 1 && s.node.nics == 0)
+    if (o.nodes > s.node.nvlink_domain && s.node.nics == 0)
         throw ScenarioError(fmt::format("fabricast nccl: --nodes {}: the nodes of {} have no NIC", o.nodes, o.cluster));
     if (!o.algorithms.empty())
         s.comm.algorithms = o.algorithms;
@@ -331,7 +338,7 @@ int nccl(const Arguments& arguments) {
             std::fprintf(stderr, "%s\n", note.c_str());
     }
     const Cluster cluster = build_cluster(scenario);
-    CommFacts facts = comm_facts(scenario);
+    CommFacts facts = comm_facts(scenario, cluster);
     facts.sharp = facts.sharp || options.collnet;
     options.request.members = members_of(options, cluster);
     std::vector<NcclRow> rows;

@@ -34,7 +34,7 @@ struct Start {
 /// micro-batches on stage 0 as there are stages.
 double bytes_per_gpu(const Architecture& model, const TrainingPlan& plan, const SoftwareFeatures& software) {
     const Layout& layout = plan.layout;
-    const std::int64_t parameters = count_parameters(model, padded_vocab(model, layout.tp)).total(model.layers);
+    const std::int64_t parameters = count_parameters(model, padded_vocab(model, layout.tp)).total();
     const double held = static_cast<double>(parameters) / static_cast<double>(layout.tp * layout.pp);
     const Shard shard{.tp = layout.tp,
                       .sequence_parallel = layout.sequence_parallel,
@@ -147,7 +147,7 @@ std::string write(const Start& start) {
     const TrainingPlan& plan = start.plan;
     const Layout& layout = plan.layout;
     const std::int64_t gpus = start.nodes * start.node->gpus;
-    const std::int64_t parameters = count_parameters(*start.model, start.model->vocab).total(start.model->layers);
+    const std::int64_t parameters = count_parameters(*start.model, start.model->vocab).total();
     Yaml y;
     y.line("# yaml-language-server: $schema=scenario.schema.json");
     y.line(

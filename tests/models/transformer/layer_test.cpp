@@ -230,7 +230,7 @@ TEST(Bytes, GrowWithTokensAndNeverBelowZero) {
                     ASSERT_GT(k.count, 0);
                     if (k.kind == KernelKind::memory_bound) {
                         ASSERT_GT(k.bytes, 0) << a.name << ' ' << f.name;
-                    } else if (k.kind == KernelKind::gemm) {
+                    } else if (k.kind == KernelKind::gemm || k.kind == KernelKind::grouped_gemm) {
                         ASSERT_GT(k.m * k.n * k.k * k.batch, 0) << a.name << ' ' << f.name;
                     }
                     bytes += k.count * k.bytes;
