@@ -34,6 +34,7 @@ enum StreamName : std::uint8_t {
     kReceiveBackwardUp,
     kSendBackwardUp,
     kNorm,
+    kExpert,  // DualPipe: dispatch and combine
     kStreamNames
 };
 

@@ -10,7 +10,8 @@
 // Experts: a rank routes the tokens it holds (tokens / tp). All-to-all: every token top_k times, times the capacity factor
 // when experts are padded to a capacity. All-gather: every token to all ep ranks, results reduce-scattered. Node-aware:
 // models/collectives/moe.hpp, 24 SMs (DeepEP's default for training); in fp8 training tokens go out in 1 byte. Without a
-// capacity the host must read how many tokens came before it can issue the experts (a synchronisation).
+// capacity the host must read how many tokens came before it can issue the experts (a synchronisation). With DualPipe
+// tokens travel on a stream of their own while the other half of a pair computes, and the host waits for counts alone.
 #include "models/parallel/stage_layers.hpp"
 
 namespace fabricast::stage {
@@ -145,6 +146,10 @@ void LayerEmitter::expert_call(bool combine, bool backward, std::string_view nam
         info.moe.top_k = static_cast<double>(a_.moe.top_k);
         info.moe.bytes_an_element = narrow ? 1 : 2;
         info.moe.combine = combine;
+    }
+    if (copies_in_pipeline(layout_) > 1) {  // beside the other half of a pair; counts come before the data
+        next_waits_.push_back(collective(kExpert, info, Account::comm_ep, phase, {last_main_}, layer));
+        return;
     }
     collective(kCompute, info, Account::comm_ep, phase, {}, layer);
     if (!combine && !backward && plan_.capacity_factor == 0)

@@ -104,9 +104,11 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (const Answer* layers = answers.given("training.layout.stage_layers")) {
         for (const double number : layers->numbers) {
             l.stage_layers.push_back(static_cast<std::int64_t>(number));
-            if (static_cast<double>(l.stage_layers.back()) != number)
+            if (static_cast<double>(l.stage_layers.back()) != number) {
                 diagnostics.error(layers->place,
                                   fmt::format("training.layout.stage_layers: {} is no whole number", number));
+                break;
+            }
         }
     }
     l.cp = answers.get("training.layout.cp").integer;

@@ -145,11 +145,15 @@ const std::vector<Rule>& rules() {
         {"entries for chunks",
          "training.layout.stage_layers",
          {"3 entries", "2 chunks"},
-         [](Job& j) { j.plan.layout.stage_layers = {10, 12, 10}; }},
+         [](Job& j) {
+             j.plan.layout.stage_layers = {10, 12, 10};
+         }},
         {"entries sum",
          "training.layout.stage_layers",
          {"31", "32 layers"},
-         [](Job& j) { j.plan.layout.stage_layers = {16, 15}; }},
+         [](Job& j) {
+             j.plan.layout.stage_layers = {16, 15};
+         }},
         {"empty chunk in the middle",
          "training.layout.stage_layers",
          {"chunk 1", "0 layers"},
@@ -160,7 +164,9 @@ const std::vector<Rule>& rules() {
         {"negative chunk",
          "training.layout.stage_layers",
          {"chunk 0", "-1"},
-         [](Job& j) { j.plan.layout.stage_layers = {-1, 33}; }},
+         [](Job& j) {
+             j.plan.layout.stage_layers = {-1, 33};
+         }},
         {"the V has two chunks",
          "training.layout.vpp",
          {"zb-v", "vpp: 2"},

@@ -22,6 +22,8 @@ constexpr std::uint64_t kDraws = 300;
 constexpr std::uint64_t kDraws = 60;
 #endif
 
+std::int64_t copies(const Layout& l) { return dense_sharding(l).ranks * dense_sharding(l).replicas; }
+
 class Pipeline : public ::testing::Test {
 protected:
     template <typename Check>
@@ -109,14 +111,14 @@ TEST_F(Pipeline, GradientsOfEveryCopyAreReducedToTheByte) {
             const std::int64_t held = stage_parameters(job.model, l, s).total(), m = job.micro_batches();
             const bool often = l.zero >= 2 || job.plan.reduce_every == ReduceEvery::micro_batch;
             const Bytes reduced = held * job.gradient_bytes() * (often ? m : 1);
-            EXPECT_EQ(moved[static_cast<std::uint16_t>(Slot::gradient)], replicas(l) > 1 ? reduced : 0);
+            EXPECT_EQ(moved[static_cast<std::uint16_t>(Slot::gradient)], copies(l) > 1 ? reduced : 0);
             const Bytes gathered = 2 * held * (l.zero == 3 ? 2 * m : l.zero >= 1 ? 1 : 0);
-            EXPECT_EQ(moved[static_cast<std::uint16_t>(Slot::parameter)], replicas(l) > 1 ? gathered : 0);
+            EXPECT_EQ(moved[static_cast<std::uint16_t>(Slot::parameter)], copies(l) > 1 ? gathered : 0);
         }
         for (const program::Rank& rank : step.program.ranks) {
             const std::uint32_t group = rank.groups[static_cast<std::size_t>(Slot::gradient)];
             ASSERT_NE(group, program::kNone);
-            EXPECT_EQ(static_cast<std::int64_t>(step.program.groups[group].members.size()), replicas(l));
+            EXPECT_EQ(static_cast<std::int64_t>(step.program.groups[group].members.size()), copies(l));
         }
     });
 }

@@ -118,6 +118,8 @@ const Row kRows[] = {
      {"training.layout", "tp 8 x cp 1 x pp 2 x dp 4 = 64 ranks", "32 GPUs (4 nodes x 8)", "dp 2 fits"}},
     {"pp: 2, dp: 2}", "pp: 3}", "11:3", {"tp 8 x cp 1 x pp 3 = 24 does not divide the 32 GPUs"}},
     {"pp: 2, dp: 2}", "pp: 3, dp: 2}", "11:3", {"no dp fits, because 24 does not divide 32"}},
+    {"dp: 2}", "dp: 2, stage_layers: [40, 41]}", "11:57", {"training.layout.stage_layers", "sum to 81", "80 layers"}},
+    {"dp: 2}", "dp: 2, stage_layers: [40.5, 39.5]}", "11:57", {"40.5 is no whole number"}},
     {"pp: 2, dp: 2}", "pp: 5000}", "11:3", {"is more than the 32 GPUs"}},
     {"dp: 2}", "dp: two}", "11:40", {"training.layout.dp", "auto"}},
     {"dp: 2}", "dp: 0}", "11:40", {"training.layout.dp", "out of range"}},

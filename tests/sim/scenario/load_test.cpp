@@ -92,6 +92,22 @@ TEST(Load, InterleavingIsImplied) {
     EXPECT_TRUE(any_contains(s.notes, "1f1b with vpp 2 is the interleaved schedule"));
 }
 
+TEST(Load, SchedulesThatCutTheBackward) {
+    EXPECT_EQ(good({"training.schedule=zb-h1"}).training.layout.schedule, Schedule::zb_h1);
+    EXPECT_EQ(good({"training.schedule=zb-h2"}).training.layout.schedule, Schedule::zb_h2);
+    EXPECT_EQ(good({"training.schedule=dual-pipe"}).training.layout.schedule, Schedule::dual_pipe);
+    const Scenario v = good({"training.schedule=zb-v"});
+    EXPECT_EQ(v.training.layout.schedule, Schedule::zb_v);
+    EXPECT_EQ(v.training.layout.vpp, 2);
+    EXPECT_TRUE(any_contains(v.notes, "zb-v gives every stage two chunks"));
+}
+
+TEST(Load, UnevenStages) {
+    const Scenario s = good({"training.layout.stage_layers=[41, 39]"});
+    EXPECT_EQ(s.training.layout.stage_layers, (std::vector<std::int64_t>{41, 39}));
+    EXPECT_TRUE(good({}).training.layout.stage_layers.empty());
+}
+
 TEST(Load, Shapes) {
     const std::string text =
         replaced(kGood, "{preset: llama-70b}",

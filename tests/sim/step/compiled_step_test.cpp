@@ -65,6 +65,40 @@ TEST(CompiledStep, DrawnPipelinesOfEveryScheduleRunToAPeriod) {
     }
 }
 
+// Pairs of DualPipe hide dispatch and combine of one half behind the work of the other.
+TEST(CompiledStep, PairsHideTheTrafficOfExperts) {
+    const test::Machine machine(2);
+    Job job;
+    job.model = test::toy_llama();
+    job.model.hidden = 4096;
+    job.model.heads = job.model.kv_heads = 32;
+    job.model.head_dim = 128;
+    job.model.moe = {.experts = 16, .top_k = 2, .ffn = 2048};
+    job.software = *find_software("megatron-core-2024");
+    job.software.attention = "cudnn";
+    TrainingPlan& plan = job.plan;
+    plan.layout.pp = 2;
+    plan.layout.dp = plan.layout.ep = 8;
+    plan.sequence = 4096;
+    plan.global_batch = 8 * 16;
+    double exposed[2];
+    for (const bool pairs : {false, true}) {
+        plan.layout.schedule = pairs ? Schedule::dual_pipe : Schedule::one_f_one_b;
+        std::string field;
+        ASSERT_EQ(check_layout(job.model, plan, 16, field), "");
+        const CompiledStep step = machine.compile(job.model, plan, job.software, 6);
+        const engine::EngineResult run = engine::Engine(step.program, machine.cluster().links().capacity).run();
+        ASSERT_EQ(run.outcome, engine::Outcome::done) << run.message;
+        __int128 traffic = 0;
+        for (const auto& rank : run.accounts)
+            traffic += rank[static_cast<std::size_t>(Account::comm_ep)];
+        exposed[pairs] = static_cast<double>(traffic) / static_cast<double>(run.period) / 16;
+    }
+    EXPECT_GT(exposed[false], 0.02);
+    EXPECT_LT(exposed[true], 0.35 * exposed[false]);
+    fmt::print("exposed expert traffic: {:.3f} of the step with 1F1B, {:.3f} with DualPipe\n", exposed[0], exposed[1]);
+}
+
 TEST(CompiledStep, WatchingChangesNothing) {
     const test::Machine machine(2);
     for (std::uint64_t n = 0; n < kDraws / 10; ++n) {
