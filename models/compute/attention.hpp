@@ -1,7 +1,9 @@
 // Time of a fused attention kernel (forward or backward).
 //
 //   scores = sq sk, causal: sq (sk - sq/2) for sq <= sk (rows aligned at the end, so s^2/2 when square)
-//   flops  = 4 batch heads scores d                      backward 2.5 times (five products for two)
+//            balanced (a context-parallel rank's rows): sq sk / 2; a window of w keys: at most sq w - w^2/2 sq/sk
+//   flops  = 4 batch heads scores d                      backward 2.5 times (five products for two); d is the mean of
+//                                                        query and value head where they differ
 //   keys   = scores / sq                                 mean length of a row
 //   rate   = P e(d) min(1, blocks/S) S/S0 keys / (keys + s0/2)
 //   t_c    = max(flops / rate, one block of 128 rows with all its keys on one SM)
@@ -13,7 +15,7 @@
 // as long on average, which explains the smaller s0 found there. Backward multiplies e by backward_rate and
 // doubles s0. P is the 16-bit peak: attention cores stay in 16 bits in fp8 training.
 //
-// Not modelled: deterministic backward (6-14 % more), sliding windows (pass the window as sk), power.
+// Not modelled: deterministic backward (6-14 % more), power.
 //
 // Source: form and constants fitted on public kernel tables, see models/hardware; start time and bandwidth for
 // training kernels, which write no cache.

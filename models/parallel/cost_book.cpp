@@ -5,9 +5,26 @@
 namespace fabricast {
 
 void CostBook::append_key(const Kernel& k, Key& key) {
-    key.insert(key.end(), {static_cast<std::int64_t>(k.kind), static_cast<std::int64_t>(k.account), k.count, k.m, k.n,
-                           k.k, k.batch, static_cast<std::int64_t>(k.precision), k.accumulate_fp32, k.heads, k.kv_heads,
-                           k.sq, k.sk, k.head_dim, k.causal, k.bytes, static_cast<std::int64_t>(k.fusion)});
+    key.insert(key.end(), {static_cast<std::int64_t>(k.kind),
+                           static_cast<std::int64_t>(k.account),
+                           k.count,
+                           k.m,
+                           k.n,
+                           k.k,
+                           k.batch,
+                           static_cast<std::int64_t>(k.precision),
+                           k.accumulate_fp32,
+                           k.heads,
+                           k.kv_heads,
+                           k.sq,
+                           k.sk,
+                           k.head_dim,
+                           k.value_dim,
+                           k.window,
+                           k.causal,
+                           k.balanced,
+                           k.bytes,
+                           static_cast<std::int64_t>(k.fusion)});
 }
 
 const CostBook::Price& CostBook::price(const Kernel& kernel) {
@@ -27,7 +44,7 @@ const CostBook::Price& CostBook::price(const Kernel& kernel) {
 
 std::uint32_t CostBook::intern(const std::vector<Kernel>& kernels, int layer_passes) {
     Key key;
-    key.reserve(kernels.size() * 17 + 1);
+    key.reserve(kernels.size() * 20 + 1);
     key.push_back(layer_passes);
     for (const Kernel& kernel : kernels)
         append_key(kernel, key);

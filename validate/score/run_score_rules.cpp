@@ -38,11 +38,14 @@ constexpr FillRule kRules[] = {
     // ---- the model
     {"*", "model~MPT", "style", "mpt", "MPT: LayerNorm and linear layers without biases, learned positions, tied head"},
     {"*", "model~Nemotron", "style", "nemotron", "squared ReLU, LayerNorm, rotary positions, no biases"},
+    {"*", "model~Maverick", "style", "preset llama4-maverick", "the published architecture"},
     {"*", "model~Llama", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
     {"*", "model~InternLM", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
-    {"*", "model~Grok", "style", "grok", "mixture of experts, gated MLP, RMSNorm, rotary positions"},
-    {"*", "model~DeepSeek-V3", "style", "deepseek-v3", "latent attention, shared expert, dense leading layers"},
-    {"*", "model~DeepSeek-V2", "style", "deepseek-v2", "latent attention, shared experts"},
+    {"*", "model~Grok", "style", "preset grok-1", "the published architecture, cut to the layers of the row"},
+    {"*", "model~DeepSeek-V3", "style", "preset deepseek-v3",
+     "the published architecture, cut to the layers of the row"},
+    {"*", "model~DeepSeek-V2", "style", "preset deepseek-v2",
+     "the published architecture, cut to the layers of the row"},
     {"*", "", "style", "gpt", "plain MLP, LayerNorm, biases, learned positions, tied head"},
     {"*", "source_key~vtrain", "vocab", "50257", "not stated: the GPT-2 vocabulary, as in the simulator of the source"},
     {"*", "", "vocab", "50257", "not stated: the GPT-2 vocabulary"},
@@ -211,7 +214,6 @@ private:
     }
     void cluster();
     void model();
-    void experts(const std::string& style);
     void training();
     std::string stage_layers(std::int64_t chunks) const;
     std::int64_t feed_forward(std::int64_t kv_heads, std::int64_t vocab);
@@ -256,6 +258,10 @@ std::int64_t Writer::feed_forward(std::int64_t kv_heads, std::int64_t vocab) {
 
 void Writer::model() {
     const std::string style = fill("style");
+    if (style.starts_with("preset ")) {
+        line("model: {{preset: {}, layers: {}}}", style.substr(7), run_.layers);
+        return;
+    }
     const std::int64_t vocab = own("vocab", run_.vocab);
     const std::int64_t kv_heads = run_.kv_heads ? *run_.kv_heads : [&] {
         const std::string value = fill("kv_heads");
@@ -269,10 +275,7 @@ void Writer::model() {
     line("  hidden: {}", run_.hidden);
     line("  heads: {}", run_.heads);
     line("  kv_heads: {}", kv_heads);
-    if (run_.hidden % run_.heads != 0 || style == "grok")
-        line("  head_dim: 128");
-    if (style != "deepseek-v2" && style != "deepseek-v3" && style != "maverick")
-        line("  ffn: {}", run_.ffn ? *run_.ffn : feed_forward(kv_heads, vocab));
+    line("  ffn: {}", run_.ffn ? *run_.ffn : feed_forward(kv_heads, vocab));
     line("  vocab: {}", vocab);
     if (style == "mpt")
         line("  biases: false");
@@ -282,12 +285,6 @@ void Writer::model() {
     }
     if (gpt)
         line("  max_positions: {}", run_.sequence);
-    if (run_.experts)
-        experts(style);
-}
-
-void Writer::experts(const std::string&) {
-    line("  moe: {{experts: {}, top_k: {}}}", *run_.experts, run_.top_k.value_or(1));
 }
 
 // Chunks of unequal size: where two layers are missing the first and the last chunk hold one fewer, for embedding and head
