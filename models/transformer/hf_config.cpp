@@ -441,6 +441,8 @@ HfConfig read_hf_config(const std::string& json, const std::string& name) {
     c.model.name = base_name(name);
     c.model.source = fmt::format("config.json of model_type {} ({})", c.model_type, name);
     family->read(keys, c);
+    if (keys.has("quantization_config"))
+        c.notes.emplace_back("the checkpoint is stored quantised; that says nothing about the precision of training");
     check_shape(keys, c.model);
     c.ignored = keys.unread();
     return c;

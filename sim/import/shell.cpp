@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -263,8 +264,11 @@ private:
             return;
         }
         const auto before = values_;
-        for (std::size_t i = 0; i < first; ++i)
+        prefix_.clear();
+        for (std::size_t i = 0; i < first; ++i) {
             assign(words[i], assignment(words[i]));
+            prefix_ += (i ? " " : "") + words[i];
+        }
         words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(first));
         plain_command(s, words);
         if (first > 0)
@@ -282,6 +286,8 @@ private:
             }
             return;
         }
+        if ((words.front() == "bash" || words.front() == "sh") && call_script(words))
+            return;
         Launch launch;
         launch.line = s.line;
         std::string target;
@@ -301,7 +307,30 @@ private:
             script_.documents.emplace_back(target, s.literal ? s.document : expand_document(s.document));
         }
         launch.variables = flat();
+        launch.prefix = prefix_;
         script_.commands.push_back(std::move(launch));
+    }
+
+    /// `bash other.sh ...` where that file was given: read with its arguments, in a copy of the variables.
+    bool call_script(const std::vector<std::string>& words) {
+        Fields arguments;
+        for (std::size_t i = 1; i < words.size(); ++i)
+            for (std::string& field : expand(words[i]))
+                arguments.push_back(std::move(field));
+        if (arguments.empty() || depth_ >= 16)
+            return false;
+        const auto found = files_.find(base_name(arguments.front()));
+        if (found == files_.end())
+            return false;
+        const auto before = values_;
+        const Fields outer = std::exchange(positional_, Fields(arguments.begin() + 1, arguments.end()));
+        ++depth_;
+        const std::vector<Statement> inner = lex_shell(found->second);
+        run(inner, 0, inner.size());
+        --depth_;
+        positional_ = outer;
+        values_ = before;
+        return true;
     }
 
     void include(const Statement& s, const std::vector<std::string>& words) {
@@ -707,6 +736,7 @@ private:
     const std::map<std::string, std::string>& files_;
     std::vector<std::string> positional_;
     std::map<std::string, Fields> values_;
+    std::string prefix_;
     ShellScript script_;
     bool splitting_ = true, unset_is_empty_ = false;
     int depth_ = 0;
