@@ -348,6 +348,58 @@ void read_llama4(HfKeys& k, HfConfig& c) {
         c.notes.emplace_back("use_qk_norm: norms without weights, their passes are not counted");
 }
 
+/// Qwen 1: gate and up are counted together in intermediate_size.
+void read_qwen(HfKeys& k, HfConfig& c) {
+    Architecture& a = c.model;
+    a.layers = k.integer("num_hidden_layers");
+    a.hidden = k.integer("hidden_size");
+    a.heads = a.kv_heads = k.integer("num_attention_heads");
+    a.head_dim = k.integer("kv_channels", a.heads > 0 ? a.hidden / a.heads : 0);
+    a.ffn = k.integer("intermediate_size") / 2;
+    a.vocab = k.integer("vocab_size");
+    a.qkv_bias = true;
+    a.tied_embeddings = k.flag("tie_word_embeddings", false);
+    if (!k.flag("no_bias", true))
+        k.fail("no_bias: false cannot be said");
+}
+
+void read_phi3(HfKeys& k, HfConfig& c) {
+    read_mistral(k, c);
+    attention_bias(k, c.model);
+}
+
+void read_granite(HfKeys& k, HfConfig& c) {
+    llama_like(k, c, true);
+    attention_bias(k, c.model);
+}
+
+void read_starcoder2(HfKeys& k, HfConfig& c) {
+    llama_like(k, c, true);
+    plain(c.model);
+    c.model.biases = k.flag("use_bias", true);
+    window(k, c.model);
+}
+
+void read_gemma3_whole(HfKeys& k, HfConfig& c) {
+    k.enter("text_config");
+    c.notes.emplace_back("only the text model is read, not the vision tower");
+    read_gemma3(k, c);
+}
+
+void read_glm4_moe(HfKeys& k, HfConfig& c) {
+    llama_like(k, c);
+    Architecture& a = c.model;
+    a.qkv_bias = k.flag("attention_bias", false);
+    a.qk_norm = k.flag("use_qk_norm", false);
+    a.moe.experts = k.integer("n_routed_experts");
+    a.moe.top_k = k.integer("num_experts_per_tok");
+    a.moe.ffn = k.integer("moe_intermediate_size");
+    a.moe.shared_ffn = a.moe.ffn * k.integer("n_shared_experts", 1);
+    a.moe.first_dense = k.integer("first_k_dense_replace", 1);
+    a.moe.score_bias = true;
+    a.mtp_layers = k.integer("num_nextn_predict_layers", 0);
+}
+
 struct Family {
     std::string_view type, family;
     Read read;
@@ -361,10 +413,13 @@ constexpr Family kFamilies[] = {
     {"falcon", "falcon", read_falcon},
     {"gemma", "gemma", read_gemma},
     {"gemma2", "gemma", read_gemma2},
+    {"gemma3", "gemma", read_gemma3_whole},
     {"gemma3_text", "gemma", read_gemma3},
+    {"glm4_moe", "glm", read_glm4_moe},
     {"gpt2", "gpt", read_gpt2},
     {"gpt_neox", "gpt-neox", read_gpt_neox},
     {"gpt_oss", "gpt-oss", read_gpt_oss},
+    {"granite", "llama", read_granite},
     {"internlm", "internlm", read_internlm},
     {"internlm2", "internlm", read_internlm2},
     {"kimi_k2", "deepseek", read_deepseek_v3},
@@ -376,10 +431,13 @@ constexpr Family kFamilies[] = {
     {"mpt", "mpt", read_mpt},
     {"nemotron", "nemotron", read_nemotron},
     {"opt", "gpt", read_opt},
+    {"phi3", "llama", read_phi3},
+    {"qwen", "qwen", read_qwen},
     {"qwen2", "qwen", read_qwen2},
     {"qwen2_moe", "qwen", read_qwen2_moe},
     {"qwen3", "qwen", read_qwen3},
     {"qwen3_moe", "qwen", read_qwen3_moe},
+    {"starcoder2", "starcoder", read_starcoder2},
 };
 
 std::string base_name(const std::string& path) {

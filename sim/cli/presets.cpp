@@ -140,11 +140,13 @@ std::string presets_json() {
         models.push_back({{"name", model.name},
                           {"family", model.family},
                           {"parameters", parameters(model)},
+                          {"active_parameters", count_parameters(model, model.vocab).active()},
                           {"layers", model.layers},
                           {"hidden", model.hidden},
                           {"heads", model.heads},
                           {"kv_heads", model.kv_heads},
                           {"ffn", model.ffn},
+                          {"experts", model.moe.experts},
                           {"vocab", model.vocab},
                           {"source", model.source}});
     }

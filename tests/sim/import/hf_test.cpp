@@ -80,6 +80,38 @@ TEST(Hf, ShapesComeBackThroughAScenario) {
     }
 }
 
+// Shapes of published configurations that are not among the files, with the element counts of their checkpoints.
+TEST(Hf, MoreFamilies) {
+    const auto count = [](const std::string& json) {
+        const HfConfig config = read_hf_config(json, "config.json");
+        return count_parameters(config.model, config.model.vocab).total();
+    };
+    EXPECT_EQ(count(R"({"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+        "ffn_dim": 16384, "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 4096})"),
+              6658473984);
+    EXPECT_EQ(count(R"({"model_type": "mpt", "n_layers": 32, "d_model": 4096, "n_heads": 32, "expansion_ratio": 4,
+        "vocab_size": 50432, "no_bias": true, "max_seq_len": 2048, "learned_pos_emb": true,
+        "attn_config": {"alibi": true, "attn_type": "multihead_attention"}})"),
+              6649286656);
+    EXPECT_EQ(count(R"({"model_type": "qwen", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+        "intermediate_size": 22016, "kv_channels": 128, "vocab_size": 151936, "no_bias": true})"),
+              7721324544);
+    EXPECT_EQ(count(R"({"model_type": "phi3", "num_hidden_layers": 32, "hidden_size": 3072, "num_attention_heads": 32,
+        "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064, "sliding_window": 2047})"),
+              3821079552);
+    EXPECT_EQ(count(R"({"model_type": "RefinedWeb", "n_layer": 60, "hidden_size": 8192, "n_head": 128, "n_head_kv": 8,
+        "vocab_size": 65024, "bias": false, "alibi": false, "parallel_attn": true})"),
+              count_parameters(*find_architecture("falcon-40b"), 65024).total());
+    EXPECT_EQ(count(R"({"model_type": "llama4", "text_config": {"num_hidden_layers": 48, "hidden_size": 5120,
+        "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 8192,
+        "intermediate_size_mlp": 16384, "interleave_moe_layer_step": 2, "num_local_experts": 128,
+        "num_experts_per_tok": 1, "vocab_size": 202048, "attention_chunk_size": 8192}})"),
+              count_parameters(*find_architecture("llama4-maverick"), 202048).total());
+    EXPECT_EQ(count(R"({"model_type": "nemotron", "num_hidden_layers": 32, "hidden_size": 6144,
+        "num_attention_heads": 48, "num_key_value_heads": 8, "intermediate_size": 24576, "vocab_size": 256000})"),
+              count_parameters(*find_architecture("nemotron4-15b"), 256000).total());
+}
+
 TEST(Hf, PresetsAreTheSameShapes) {
     for (const auto& [preset, file] : {std::pair{"mixtral-8x7b", "mixtral-8x7b-v0.1"},
                                        {"qwen1.5-moe-a2.7b", "qwen1.5-moe-a2.7b"},
