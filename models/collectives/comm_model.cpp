@@ -39,16 +39,36 @@ ChannelLimits limits_of(const CommSettings& settings) {
             std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
 }
 
+/// What NCCL's search may fill inside the nodes: NVLink of one GPU in all rings, or the narrowest step over PCIe.
+void inside_of_nodes(const Cluster& cluster, const CommFacts& facts, const GroupOrder& order, SearchInput& in) {
+    in.nvlink_gb_per_s = cluster.has_nvswitch() ? facts.nvlink_nccl_bytes_per_s / kGb : 0;
+    in.pcie_gb_per_s = facts.pcie_nccl_bytes_per_s / kGb;
+    double rings = std::numeric_limits<double>::infinity();
+    bool sockets = false;
+    for (const NodeRings& node : order.rings) {
+        if (!cluster.has_nvswitch() && node.cycles.front().size() > 1) {
+            rings = std::min(rings, node.bytes_per_s / kGb);
+            sockets = sockets || node.sockets;
+        }
+    }
+    if (rings < std::numeric_limits<double>::infinity()) {
+        const bool scaled = facts.nvlink_bytes_per_s > 0 && facts.nvlink_nccl_bytes_per_s > 0;
+        in.nvlink_gb_per_s = rings * (scaled ? facts.nvlink_nccl_bytes_per_s / facts.nvlink_bytes_per_s : 1);
+    }
+    if (sockets && in.nvlink_gb_per_s == 0 && facts.socket_nccl_bytes_per_s > 0) {
+        in.pcie_gb_per_s = std::min(in.pcie_gb_per_s, facts.socket_nccl_bytes_per_s / kGb);
+    }
+}
+
 SearchInput search_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
-                         std::uint32_t nodes) {
+                         const GroupOrder& order) {
     SearchInput in;
     in.generation = facts.generation;
     in.nccl_2_30 = nccl_version(settings.library) == NcclVersion::v2_30;
     in.nvls = facts.nvls && settings.nvls_enabled && cluster.has_nvswitch() && facts.nvswitch &&
               nvls_efficiency_percent(facts.generation) > 0;
-    in.nodes = nodes;
-    in.nvlink_gb_per_s = cluster.has_nvswitch() ? facts.nvlink_nccl_bytes_per_s / kGb : 0;
-    in.pcie_gb_per_s = facts.pcie_nccl_bytes_per_s / kGb;
+    in.nodes = order.nodes();
+    inside_of_nodes(cluster, facts, order, in);
     in.nic_gb_per_s = facts.nic_line_bytes_per_s / kGb;
     return in;
 }
@@ -64,7 +84,8 @@ std::uint32_t distinct_nics(const Cluster& cluster, std::span<const GpuId> gpus)
     return static_cast<std::uint32_t>(nics.size());
 }
 
-TunerInput tuner_input(const CommFacts& facts, const CommSettings& settings, const CommGroup& group) {
+TunerInput tuner_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
+                       const CommGroup& group) {
     TunerInput in;
     in.version = nccl_version(settings.library);
     in.generation = facts.generation;
@@ -74,7 +95,7 @@ TunerInput tuner_input(const CommFacts& facts, const CommSettings& settings, con
     in.one_rank_a_node = group.most_on_node == 1;
     in.ll128 = group.search.nvlink_intra;
     in.collnet = collnet_works(facts, settings, group);
-    in.nvswitch = group.search.nvlink_intra && facts.nvswitch && group.most_on_node > 1;
+    in.nvswitch = group.search.nvlink_intra && facts.nvswitch && cluster.has_nvswitch() && group.most_on_node > 1;
     in.most_on_node = group.most_on_node;
     in.channels = executed_channels(group.search, facts.generation, group.nodes, limits_of(settings));
     in.search = group.search;
@@ -158,6 +179,19 @@ const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
     }
 }
 
+/// A channel may be several lanes wide: on one node of direct NVLinks every ring carries its part.
+int over_cycles(const GroupOrder& order, int channels) {
+    if (order.nodes() > 1 || order.rings.empty() || order.rings.front().cycles.size() == 1) {
+        return channels;
+    }
+    const int cycles = static_cast<int>(order.rings.front().cycles.size());
+    return cycles * std::max(1, (channels + cycles / 2) / cycles);
+}
+
+bool only_one_node(const Cluster& cluster) {
+    return cluster.node_count() == 1 || (cluster.has_nvswitch() && cluster.nvlink_domain_count() == 1);
+}
+
 std::string names(const std::vector<std::string>& list) {
     return list.empty() ? "nothing" : fmt::format("{}", fmt::join(list, ", "));
 }
@@ -188,6 +222,20 @@ double bus_bandwidth_factor(Collective kind, std::uint32_t ranks) {
         default: return (n - 1) / n;
     }
 }
+const std::vector<Algorithm>& CommSettings::algorithms_for(Collective kind) const {
+    for (const Function& f : functions) {
+        if (f.kind == kind && f.algorithms)
+            return *f.algorithms;
+    }
+    return algorithms;
+}
+const std::vector<Protocol>& CommSettings::protocols_for(Collective kind) const {
+    for (const Function& f : functions) {
+        if (f.kind == kind && f.protocols)
+            return *f.protocols;
+    }
+    return protocols;
+}
 std::string_view algorithm_name(Algorithm a) {
     constexpr std::string_view kNames[] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
                                            "NVLS", "NVLSTree", "PAT",           "P2P"};
@@ -206,33 +254,45 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
     if (least < 1 || most < 1 || least > most) {
         throw std::invalid_argument(fmt::format("channels {}..{} are no range of at least one channel", least, most));
     }
-    if (cluster.node_count() > 1 && facts_.nic_line_bytes_per_s <= 0) {
+    if (!only_one_node(cluster) && facts_.nic_line_bytes_per_s <= 0) {
         throw std::invalid_argument(
             fmt::format("nic_line_bytes_per_s {} on a cluster of {} nodes: the line rate of a NIC must be positive",
                         facts_.nic_line_bytes_per_s, cluster.node_count()));
     }
-    if ((!cluster.has_nvswitch() || facts_.nvlink_nccl_bytes_per_s <= 0) && facts_.pcie_nccl_bytes_per_s <= 0) {
+    if ((!cluster.has_nvlink() || facts_.nvlink_nccl_bytes_per_s <= 0) && facts_.pcie_nccl_bytes_per_s <= 0) {
         throw std::invalid_argument(
             "nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
     }
-    bool any = false;
-    for (int a = 0; a < static_cast<int>(Algorithm::p2p); ++a) {
-        for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
-            const auto algorithm = static_cast<Algorithm>(a);
-            const auto protocol = static_cast<Protocol>(p);
-            const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
-            const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
-            any =
-                any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) &&
-                        (!collnet || (facts_.sharp && settings_.collnet)) &&
-                        (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled));
+    const auto leaves_something = [&](const std::vector<Algorithm>& algorithms,
+                                      const std::vector<Protocol>& protocols) {
+        for (int a = 0; a < static_cast<int>(Algorithm::p2p); ++a) {
+            for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
+                const auto algorithm = static_cast<Algorithm>(a);
+                const auto protocol = static_cast<Protocol>(p);
+                const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
+                const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
+                if (allowed(algorithms, algorithm) && allowed(protocols, protocol) &&
+                    (!collnet || (facts_.sharp && settings_.collnet)) &&
+                    (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled)) {
+                    return true;
+                }
+            }
         }
+        return false;
+    };
+    bool any = leaves_something(settings_.algorithms, settings_.protocols);
+    for (const CommSettings::Function& f : settings_.functions) {
+        any = any && leaves_something(settings_.algorithms_for(f.kind), settings_.protocols_for(f.kind));
     }
     if (!any) {
         throw std::invalid_argument(
             "the settings leave no algorithm: CollNet needs a SHARP plugin, NVLS, NVLSTree and PAT "
             "run only with protocol Simple, NVLS must not be switched off where it is asked for");
     }
+}
+
+bool over_nvlink(const Cluster& cluster, const CommGroup& group) {
+    return cluster.has_nvswitch() || (cluster.has_nvlink() && group.search.nvlink_intra);
 }
 
 CommGroup CommModel::make_group(std::span<const GpuId> members) const {
@@ -255,7 +315,7 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
         hash = mix(mix(hash, count), nics);
     }
     if (group.ranks > 1) {
-        SearchInput in = search_input(*cluster_, facts_, settings_, group.nodes);
+        SearchInput in = search_input(*cluster_, facts_, settings_, group.order);
         in.gpus = group.fewest_on_node;
         in.nics = std::min(fewest_nics, in.gpus);
         group.search = search_channels(in);
@@ -263,13 +323,16 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
             in.gpus = group.most_on_node;
             group.search = combine(group.search, search_channels(in));
         }
+        if (group.nodes > 1) {
+            group.pace = ring_pace(group, in.nics);
+        }
         const int percent = nvls_efficiency_percent(facts_.generation);
         const auto classify = [&](Wiring wiring, int channels) {
             return ChannelWiring(*cluster_, group.order, wiring, percent)
                 .classify(static_cast<std::uint32_t>(channels), hash);
         };
-        group.ring = classify(Wiring::ring, group.search.ring.channels);
-        group.tree = classify(Wiring::tree, group.search.tree.channels);
+        group.ring = classify(Wiring::ring, over_cycles(group.order, group.search.ring.channels));
+        group.tree = classify(Wiring::tree, over_cycles(group.order, group.search.tree.channels));
         if (group.search.nvls.channels > 0) {
             group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
         }
@@ -278,12 +341,41 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
                 classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
         }
     }
+    if (!cluster_->has_nvswitch()) {  // equal links do not tell how many rings there are
+        hash = mix(mix(hash, static_cast<std::uint64_t>(group.search.ring.channels)), group.search.nvlink_intra);
+    }
     group.shape_hash = hash;
     return group;
 }
 
+RingPace CommModel::ring_pace(const CommGroup& group, std::uint32_t nics) const {
+    const auto seconds_a_byte = [&](LinkId link) { return 1 / bytes_per_s(cluster_->links().capacity[index(link)]); };
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    RingPace pace{kNone, kNone};
+    std::vector<LinkId> route;
+    for (std::uint32_t i = 0; i < group.nodes; ++i) {
+        const auto gpus = group.order.node(i);
+        const double local = static_cast<double>(gpus.size());
+        if (gpus.size() > 1) {  // each GPU is the last of its node on one pattern of `local`
+            route.clear();
+            cluster_->route(gpus[0], gpus[1], route);
+            double slowest = 0;
+            for (const LinkId link : route) {
+                slowest = std::max(slowest, seconds_a_byte(link) * (local - 1) / local);
+            }
+            pace.inside = std::min(pace.inside, slowest);
+        }
+        double slowest = seconds_a_byte(cluster_->nic_up(cluster_->nic_of(gpus[0]))) / std::max(nics, 1u);
+        if (cluster_->has_pcie()) {
+            slowest = std::max(slowest, seconds_a_byte(cluster_->pcie_up(gpus[0])) / local);
+        }
+        pace.outside = std::min(pace.outside, slowest);
+    }
+    return {pace.inside == kNone ? 0 : pace.inside, pace.outside};
+}
+
 TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
-    return tune(tuner_input(facts_, settings_, group), kind);
+    return tune(tuner_input(*cluster_, facts_, settings_, group), kind);
 }
 
 CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
@@ -298,7 +390,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     if (is_exchange(kind)) {
         return exchange(group, traffic_of(kind, group.ranks, size)).plan;
     }
-    const TunerInput in = tuner_input(facts_, settings_, group);
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
     const TunerTable table = tune(in, kind);
     double best = std::numeric_limits<double>::infinity();
     std::vector<std::string> offered;
@@ -306,7 +398,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
         for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
             const auto algorithm = static_cast<Algorithm>(a);
             const auto protocol = static_cast<Protocol>(p);
-            if (!allowed(settings_.algorithms, algorithm) || !allowed(settings_.protocols, protocol)) {
+            if (!allowed(settings_.algorithms_for(kind), algorithm) ||
+                !allowed(settings_.protocols_for(kind), protocol)) {
                 continue;
             }
             const double time = tuner_time_s(in, table, kind, algorithm, protocol, size);
@@ -338,6 +431,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     const double used = used_channels(a, p, size, group.ranks, group.search, executed);
     plan.channels = static_cast<int>(used);
     plan.tuner_s = best;
+    const Bytes work = work_bytes(a, p, kind, size, group.ranks);
+    const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     const LatencyInput run{.tuner = in,
                            .kind = kind,
                            .algorithm = a,
@@ -345,15 +440,16 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
                            .size = size,
                            .channels = used,
                            .entry = entry,
-                           .network = facts_.network};
+                           .network = facts_.network,
+                           .pace = group.pace,
+                           .wire_bytes = static_cast<double>(work),
+                           .cap = cap};
     plan.fill = picoseconds_from_s(fill_s(run));
     plan.latency = picoseconds_from_s(hop_latency_s(run)) + plan.fill;
     plan.uses_network = group.nodes > 1;
-    plan.uses_nvlink = group.most_on_node > 1 && cluster_->has_nvswitch();
+    plan.uses_nvlink = group.most_on_node > 1 && over_nvlink(*cluster_, group);
 
     const ChannelClasses& classes = classes_of(group, a);
-    const Bytes work = work_bytes(a, p, kind, size, group.ranks);
-    const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
         const double share = static_cast<double>(classes.size[c]) / classes.channels;
         PlannedActivity activity;
@@ -364,6 +460,25 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
         plan.activities.push_back(activity);
     }
     return plan;
+}
+
+RingStep CommModel::ring_steps(const CommGroup& group, Collective kind, Bytes size, const CollectivePlan& plan) const {
+    assert(plan.algorithm == Algorithm::ring && group.nodes > 1 && "a ring over nodes");
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
+    const Algorithm a = plan.algorithm;
+    const double used = used_channels(a, plan.protocol, size, group.ranks, group.search, in.channels);
+    const TunerEntry entry;
+    return ring_step({.tuner = in,
+                      .kind = kind,
+                      .algorithm = a,
+                      .protocol = plan.protocol,
+                      .size = size,
+                      .channels = used,
+                      .entry = entry,
+                      .network = facts_.network,
+                      .pace = group.pace,
+                      .wire_bytes = static_cast<double>(work_bytes(a, plan.protocol, kind, size, group.ranks)),
+                      .cap = channel_cap(in, facts_.network, a, plan.protocol, kind, used, entry)});
 }
 
 std::vector<LinkUse> CommModel::demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,

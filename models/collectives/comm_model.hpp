@@ -11,6 +11,9 @@
 // reduce-scatter S (n-1)/n, broadcast S, NVLS all-reduce S (1 + 1/n) each way, double binary tree between
 // nodes and a chain inside the node. LL doubles wire bytes, LL128 multiplies by 128/120.
 // No setting may finish a collective below its wire floor.
+//
+// A node is a server or, where an NVSwitch spans servers, its domain (locality_of in node_rings.hpp). Without an NVSwitch
+// rings and chains follow direct NVLinks or, where these make no ring, the nearest GPU over PCIe, host bridges and sockets.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +59,7 @@ std::string_view protocol_name(Protocol p);    ///< "LL128"
 /// What a network's transport costs beyond NCCL's tables; zero is nothing. Known to the clock, not to the choice.
 /// Fitted by class of network (models/hardware/networks.yaml).
 struct NetworkTiming {
-    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop
+    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop of a tree (rings: latency.hpp)
     double slot_us = 0;           ///< Simple on trees: each of the first 8 chunks of a channel waits so long
     double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
 };
@@ -69,8 +72,10 @@ struct CommFacts {
     bool amd_cpu = false;
     bool sharp = false;                  ///< switches reduce (InfiniBand SHARP); used with CommSettings::collnet
     double nvlink_nccl_bytes_per_s = 0;  ///< NCCL's figure for one GPU and direction (370.8e9 on H100)
+    double nvlink_bytes_per_s = 0;       ///< what links of that figure are built with; 0 = the same
     double pcie_nccl_bytes_per_s = 48e9;
-    double nic_line_bytes_per_s = 0;  ///< line rate of one NIC
+    double socket_nccl_bytes_per_s = 0;  ///< between sockets; 0 = no narrower than PCIe
+    double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
     NetworkTiming network = {};
 };
 
@@ -82,10 +87,25 @@ struct CommSettings {
     std::string library = "nccl 2.28";
     std::vector<Algorithm> algorithms;  ///< NCCL_ALGO, for every collective: Tree alone leaves no all-gather
     std::vector<Protocol> protocols;    ///< NCCL_PROTO
+    /// The same for one collective ("allreduce:tree"), in place of the lists above.
+    struct Function {
+        Collective kind;
+        std::optional<std::vector<Algorithm>> algorithms;
+        std::optional<std::vector<Protocol>> protocols;
+    };
+    std::vector<Function> functions;  ///< at most one of a kind
+    const std::vector<Algorithm>& algorithms_for(Collective kind) const;
+    const std::vector<Protocol>& protocols_for(Collective kind) const;
     std::optional<int> min_channels, max_channels;
     bool nvls_enabled = true;
     bool collnet = false;  ///< NCCL_COLLNET_ENABLE: reduce in switches that can
     bool pxn = true;       ///< NCCL_PXN_DISABLE=0: reach another rail through the GPU on it
+};
+
+/// Seconds that a byte sent by one rank of a ring takes on a hop in a node and between nodes by the links alone, all
+/// channels busy. Best links of the group: slower ones show in the load of the network.
+struct RingPace {
+    double inside = 0, outside = 0;
 };
 
 /// Members of a communicator and everything about them the choice depends on.
@@ -98,8 +118,12 @@ struct CommGroup {
     GroupOrder order;  ///< members by node
     std::uint32_t fewest_on_node = 0, most_on_node = 0;
     SearchResult search;                       ///< channels NCCL's topology search finds; empty for one rank
+    RingPace pace;                             ///< several nodes only
     ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
 };
+
+/// Members of one node reach each other over NVLink alone.
+bool over_nvlink(const Cluster& cluster, const CommGroup& group);
 
 /// One class of channels of a collective. All of them must finish.
 struct PlannedActivity {
@@ -120,7 +144,9 @@ struct CollectivePlan {
     double tuner_s = 0;  ///< NCCL's own estimate
 };
 
+struct RingStep;     ///< latency.hpp
 struct PairTraffic;  ///< exchange.hpp
+struct MoeTraffic;   ///< moe.hpp
 struct PlannedExchange {
     CollectivePlan plan;
     std::vector<std::vector<LinkUse>> demands;  ///< by PlannedActivity::demand
@@ -155,12 +181,19 @@ public:
     /// std::invalid_argument where the settings leave nothing that NCCL offers to this group.
     CollectivePlan plan(const CommGroup& group, Collective kind, Bytes size) const;
 
+    /// The steps of a ring over several nodes as `plan` counts them (latency.hpp). Precondition: a ring's plan of all-reduce,
+    /// all-gather or reduce-scatter, size > 0.
+    RingStep ring_steps(const CommGroup& group, Collective kind, Bytes size, const CollectivePlan& plan) const;
+
     /// Links of one planned activity of this group; equal `demand` numbers of equal shapes correspond.
     std::vector<LinkUse> demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
                                 std::uint32_t demand_index) const;
 
     /// Any traffic between the members at once (exchange.cpp): all_to_all_v, a neighbour's load.
     PlannedExchange exchange(const CommGroup& group, const PairTraffic& traffic) const;
+
+    /// Node-aware dispatch or combine of tokens to experts (moe.hpp), on `sms` thread blocks.
+    PlannedExchange expert_exchange(const CommGroup& group, const MoeTraffic& traffic, int sms) const;
 
     /// A point-to-point message (message.cpp): latency, links (coefficient one each, two for small ones inside a
     /// node) and class.
@@ -173,6 +206,8 @@ public:
     Message message(GpuId from, GpuId to, Bytes size) const;
 
 private:
+    RingPace ring_pace(const CommGroup& group, std::uint32_t nics) const;
+
     const Cluster* cluster_;
     CommFacts facts_;
     CommSettings settings_;

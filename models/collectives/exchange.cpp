@@ -149,7 +149,7 @@ PlannedExchange CommModel::exchange(const CommGroup& group, const PairTraffic& t
         return out;
     const auto whole = static_cast<std::int64_t>(traffic.whole);
     const Bytes message = scaled_up(traffic.size, largest, whole);
-    const bool nvlink = cluster_->has_nvswitch();
+    const bool nvlink = over_nvlink(*cluster_, group);
     const bool low_latency = message <= kLowLatencyLimit;
     plan.protocol = low_latency && !legs.network() ? Protocol::ll : Protocol::simple;
     plan.uses_network = legs.network();

@@ -15,9 +15,11 @@ constexpr double kEqual = 1.01;  // rates within one per cent are one class
 
 }  // namespace
 
-PairWays::PairWays(const Cluster& cluster, const CommGroup& group, bool pxn) : pxn_(pxn && cluster.has_nvswitch()) {
+PairWays::PairWays(const Cluster& cluster, const CommGroup& group, bool pxn)
+    : pxn_(pxn && over_nvlink(cluster, group)) {
     const std::uint32_t nics = cluster.nics_per_node();
     for (const GpuId gpu : group.members) {
+        place_.push_back(locality_of(cluster, gpu));
         node_.push_back(static_cast<std::uint32_t>(cluster.node_of(gpu)));
         rail_.push_back(nics == 0 ? 0 : static_cast<std::uint32_t>(cluster.nic_of(gpu)) % nics);
     }
@@ -35,7 +37,7 @@ PairWays::PairWays(const Cluster& cluster, const CommGroup& group, bool pxn) : p
 }
 
 PairWays::Way PairWays::way(std::uint32_t from, std::uint32_t to) const {
-    if (node_[from] == node_[to])
+    if (place_[from] == place_[to])
         return {PairWays::local, from};
     if (rail_[from] == rail_[to])
         return {PairWays::rail, from};

@@ -28,7 +28,8 @@ public:
 private:
     bool pxn_;
     std::uint32_t rails_ = 1;
-    std::vector<std::uint32_t> node_, rail_;  ///< by member; nodes count from 0 in the group
+    std::vector<std::uint32_t> place_;        ///< by member: what it shares with others is local
+    std::vector<std::uint32_t> node_, rail_;  ///< by member; servers count from 0 in the group
     std::vector<std::uint32_t> on_rail_;      ///< [node * rails + rail] -> member
 };
 

@@ -119,4 +119,8 @@ PlannedExchange node_aware_moe(const Cluster& cluster, const CommFacts& facts, c
     return out;
 }
 
+PlannedExchange CommModel::expert_exchange(const CommGroup& group, const MoeTraffic& traffic, int sms) const {
+    return node_aware_moe(*cluster_, facts_, group, traffic, sms);
+}
+
 }  // namespace fabricast

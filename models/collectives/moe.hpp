@@ -29,6 +29,7 @@ struct MoeTraffic {
     int bytes_an_element = 2;
     bool combine = false;             ///< results come back; else tokens go out
     std::uint32_t nodes_a_token = 0;  ///< group-limited routing; 0 = no limit
+    bool operator==(const MoeTraffic&) const = default;
 };
 
 /// Every copy of every token by the ordinary all-to-all.

@@ -15,7 +15,8 @@
 //
 // Units: decimal GB/s a channel, one direction. Source: NCCL 2.28.9 src/graph/search.cc, read as rules; the H100
 // ring line (8 x 48) was seen in a public log, the others are derived. Not modelled: the order of GPUs, PCIe
-// switches and NUMA, different orders per channel, NVLink meshes without a switch (taken as a switch).
+// switches and NUMA, different orders per channel. NVLink meshes without a switch: nvlink is the sum of their rings
+// (node_rings.hpp), which gives the same channels as a switch of that width.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +47,9 @@ struct SearchInput {
     std::uint32_t nodes = 1;
     std::uint32_t gpus = 8;      ///< of the group, on one node
     std::uint32_t nics = 8;      ///< distinct NICs of those GPUs; 0 only with one node
-    double nvlink_gb_per_s = 0;  ///< NCCL's figure for one GPU; 0 = none
-    double pcie_gb_per_s = 0;
-    double nic_gb_per_s = 0;  ///< line rate of one NIC
+    double nvlink_gb_per_s = 0;  ///< NCCL's figure for one GPU, in all rings; 0 = none
+    double pcie_gb_per_s = 0;    ///< the narrowest step where it passes between sockets
+    double nic_gb_per_s = 0;     ///< line rate of one NIC
 };
 
 /// Search channels and speeds of one node. Precondition: gpus * nodes >= 2.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -79,6 +81,57 @@ private:
     std::size_t first_ = 0;
 };
 
+/// Looks alike from inside: positions in the node, NICs, path types and lanes between its members.
+std::vector<std::uint32_t> looks_of(const Cluster& cluster, std::span<const GpuId> gpus) {
+    std::vector<std::uint32_t> looks;
+    std::vector<LinkId> route;
+    for (const GpuId a : gpus) {
+        looks.push_back(cluster.local_index(a));
+        looks.push_back(cluster.nics_per_node() > 0 ? cluster.local_index(cluster.nic_of(a)) : 0);
+        if (cluster.has_nvswitch()) {
+            continue;
+        }
+        for (const GpuId b : gpus) {
+            const PathType type = cluster.path_type(a, b);
+            looks.push_back(static_cast<std::uint32_t>(type));
+            if (type == PathType::nvl) {
+                route.clear();
+                cluster.route(a, b, route);
+                looks.push_back(cluster.links().parallel[index(route.front())]);
+            }
+        }
+    }
+    return looks;
+}
+
+/// The NICs of GPUs 0, 1, 2 ... of some node do not come in turn.
+bool shares_nics_oddly(const Cluster& cluster, const GroupOrder& order) {
+    if (cluster.nics_per_node() == 0) {
+        return false;
+    }
+    for (std::uint32_t i = 0; i < order.nodes(); ++i) {
+        const auto gpus = order.node(i);
+        for (std::size_t j = 1; j < gpus.size(); ++j) {
+            if (cluster.nic_of(gpus[j]) == cluster.nic_of(gpus[j - 1])) {
+                return cluster.nics_per_node() > 1;
+            }
+        }
+    }
+    return false;
+}
+
+void find_rings(const Cluster& cluster, GroupOrder& order) {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> known;
+    for (std::uint32_t i = 0; i < order.nodes(); ++i) {
+        const auto [at, is_new] =
+            known.try_emplace(looks_of(cluster, order.node(i)), static_cast<std::uint32_t>(order.rings.size()));
+        if (is_new) {
+            order.rings.push_back(node_rings(cluster, order.node(i)));
+        }
+        order.rings_of.push_back(at->second);
+    }
+}
+
 }  // namespace
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -111,8 +164,8 @@ GroupOrder order_by_node(const Cluster& cluster, std::span<const GpuId> members)
             throw std::invalid_argument(
                 fmt::format("GPU {} is no member of a cluster of {} GPUs", index(gpu), cluster.gpu_count()));
         }
-        places.push_back({static_cast<std::uint32_t>(cluster.node_of(gpu)), static_cast<std::uint32_t>(gpu),
-                          static_cast<std::uint32_t>(places.size())});
+        places.push_back(
+            {locality_of(cluster, gpu), static_cast<std::uint32_t>(gpu), static_cast<std::uint32_t>(places.size())});
     }
     std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.gpu < b.gpu; });
     struct Run {
@@ -139,7 +192,33 @@ GroupOrder order_by_node(const Cluster& cluster, std::span<const GpuId> members)
         }
     }
     order.begin.push_back(order.ranks());
+    if (!cluster.has_nvswitch() || shares_nics_oddly(cluster, order)) {
+        find_rings(cluster, order);
+    }
     return order;
+}
+
+GpuId GroupOrder::passed(std::uint32_t i, std::uint32_t pattern, std::uint32_t j) const {
+    const auto local = node(i);
+    const auto g = static_cast<std::uint32_t>(local.size());
+    if (rings_of.empty()) {
+        return local[(pattern + j) % g];
+    }
+    const auto& cycles = rings[rings_of[i]].cycles;
+    const std::vector<std::uint32_t>& cycle = cycles[pattern % cycles.size()];
+    const std::uint32_t first = rings[rings_of[i]].entries[pattern % g];
+    const auto entry = std::find(cycle.begin(), cycle.end(), first) - cycle.begin();
+    return local[cycle[(static_cast<std::uint32_t>(entry) + j) % g]];
+}
+
+std::uint32_t GroupOrder::patterns() const {
+    std::uint32_t patterns = 1;
+    for (std::uint32_t i = 0; i < nodes(); ++i) {
+        const std::uint32_t g = begin[i + 1] - begin[i];
+        const auto cycles = rings_of.empty() ? 1u : static_cast<std::uint32_t>(rings[rings_of[i]].cycles.size());
+        patterns = std::max(patterns, std::lcm(g, cycles));
+    }
+    return patterns;
 }
 
 std::uint32_t ChannelWiring::units_per_channel() const {
@@ -200,10 +279,9 @@ std::vector<GpuId> ring_order(const GroupOrder& order, std::uint32_t pattern) {
     std::vector<GpuId> out;
     out.reserve(order.ranks());
     for (std::uint32_t i = 0; i < order.nodes(); ++i) {
-        const auto gpus = order.node(i);
-        const auto g = static_cast<std::uint32_t>(gpus.size());
+        const std::uint32_t g = order.begin[i + 1] - order.begin[i];
         for (std::uint32_t j = 0; j < g; ++j) {
-            out.push_back(gpus[i % 2 == 0 ? (pattern + j) % g : (pattern % g + 2 * g - 1 - j) % g]);
+            out.push_back(order.passed(i, pattern, i % 2 == 0 ? j : g - 1 - j));
         }
     }
     return out;
@@ -218,11 +296,10 @@ void ChannelWiring::append_ring(std::uint32_t pattern, std::vector<LinkLoad>& ou
 
 void ChannelWiring::append_chains(std::uint32_t pattern, std::vector<LinkLoad>& out) const {
     for (std::uint32_t i = 0; i < order_->nodes(); ++i) {
-        const auto gpus = order_->node(i);
-        const auto g = static_cast<std::uint32_t>(gpus.size());
+        const std::uint32_t g = order_->begin[i + 1] - order_->begin[i];
         for (std::uint32_t j = 1; j < g; ++j) {
-            const GpuId near = gpus[(pattern + j - 1) % g];
-            const GpuId far = gpus[(pattern + j) % g];
+            const GpuId near = order_->passed(i, pattern, j - 1);
+            const GpuId far = order_->passed(i, pattern, j);
             hop(far, near, 2, out);  // reduce
             hop(near, far, 2, out);  // broadcast
         }
@@ -300,10 +377,7 @@ void ChannelWiring::append_pat(std::vector<LinkLoad>& out) const {
 ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& hash) const {
     assert(channels > 0 && "a collective has a channel");
     const Links& links = cluster_->links();
-    std::uint32_t patterns = 1;
-    for (std::uint32_t i = 0; wiring_ != Wiring::pat && i < order_->nodes(); ++i) {
-        patterns = std::max(patterns, order_->begin[i + 1] - order_->begin[i]);
-    }
+    const std::uint32_t patterns = wiring_ == Wiring::pat ? 1 : order_->patterns();
     ChannelClasses classes;
     classes.channels = channels;
     classes.class_of.assign(std::min(patterns, channels), 0);

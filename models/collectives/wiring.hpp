@@ -5,6 +5,7 @@
 //   ring   pattern r: node i is crossed from its rank r upwards (even i), or from rank r - 1 downwards (odd i), so
 //          the hop between two nodes joins equal rails and a GPU sends on NVLink in g - 1 of g patterns. With an
 //          odd number of nodes the closing hop crosses rails, as NCCL's does.
+//          Without an NVSwitch the order inside a node is a cycle of node_rings.hpp and patterns pair cycles and entries.
 //   tree   pattern r: a chain r, r + 1, ... inside the node, two binary trees over the nodes at its first rank,
 //          half of the channel each. Tree 1: node v > 0 with lowest set bit b has parent (v ^ b) | 2b if that is
 //          a node, else v ^ b. Tree 2: mirrored (even node count) or shifted by one (odd).
@@ -24,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "models/collectives/node_rings.hpp"
 #include "topologies/graph/cluster.hpp"
 
 namespace fabricast {
@@ -41,14 +43,21 @@ enum class Wiring : std::uint8_t {
     pat
 };
 
-/// Members of a group sorted by node, nodes in order of their first member, in a node by local index.
+/// Members of a group sorted by node, nodes in order of their first member, in a node by local index. Servers of one
+/// NVSwitch domain are one node here.
 struct GroupOrder {
     std::vector<GpuId> gpus;
     std::vector<std::uint32_t> begin;  ///< node i owns gpus[begin[i] .. begin[i + 1])
+    std::vector<NodeRings> rings;      ///< where there is no NVSwitch, or neighbours share NICs; equal nodes share one
+    std::vector<std::uint32_t> rings_of;  ///< [node] -> rings; empty: by index from each GPU in turn
 
     std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpus.size()); }
     std::uint32_t nodes() const { return static_cast<std::uint32_t>(begin.size()) - 1; }
     std::span<const GpuId> node(std::uint32_t i) const { return {gpus.data() + begin[i], begin[i + 1] - begin[i]}; }
+    /// The j-th GPU of node i in this pattern; j below the GPUs of the node.
+    GpuId passed(std::uint32_t i, std::uint32_t pattern, std::uint32_t j) const;
+    /// Patterns after which orders repeat.
+    std::uint32_t patterns() const;
 };
 /// Throws std::invalid_argument for no member, a member twice, a member that the cluster lacks.
 GroupOrder order_by_node(const Cluster& cluster, std::span<const GpuId> members);

@@ -89,7 +89,7 @@ KernelTime ComputeModel::time(const Kernel& kernel, Interference state) const {
     double seconds = state == Interference::alone ? alone : std::clamp(price(state), alone, kMaxSlowdown * alone);
 
     const double count = static_cast<double>(kernel.count);
-    if (kernel.kind == KernelKind::gemm) {
+    if (kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::grouped_gemm) {
         // Clock follows the square root of power near the cap; a bigger board never beats the burst rate.
         const double rate = (options_.sustained ? gpu_->gemm.sustained : 1) * std::sqrt(options_.power_fraction);
         seconds /= std::min(1.0, rate);
@@ -99,6 +99,8 @@ KernelTime ComputeModel::time(const Kernel& kernel, Interference state) const {
         out.flops = attention_flops(kernel) * count;
     }
     out.total_s = seconds * count;
+    if (options_.gemm_at_peak && out.ideal_s > 0)
+        out.total_s = std::min(out.total_s, out.ideal_s * gpu_->sms / available(*gpu_, state).sms);
     return out;
 }
 

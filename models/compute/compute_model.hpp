@@ -20,6 +20,7 @@ struct ComputeOptions {
     std::string attention = "fa2";  ///< key of GpuSpec::attention
     bool sustained = true;          ///< long run at the power cap rather than a burst
     double power_fraction = 1;      ///< board power limit / nominal; GEMM rate scales with its square root
+    bool gemm_at_peak = false;      ///< a ceiling: every matrix product at the dense peak of the SMs it has
 };
 
 class ComputeModel {

@@ -263,8 +263,35 @@ void read_entry(Section& in, bool, NodeSpec& out) {
     in.number("pcie_latency", Dimension::time, out.pcie_latency_s);
     in.number("nic_latency", Dimension::time, out.nic_latency_s);
     in.text("cpu", out.cpu);
-    if (in.has("network"))
+    if (in.has("network")) {
         out.network = in.name("network");
+        out.network_named = true;
+    }
+    if (in.has("board")) {
+        const std::string name = in.name("board");
+        const auto board = find_board(name);
+        if (!board)
+            in.fail("board", fmt::format("unknown board '{}'", name));
+        out.board = *board;
+    }
+    if (in.has("pcie_layout")) {
+        std::string name;
+        in.text("pcie_layout", name);
+        const auto layout = find_pcie_layout(name);
+        if (!layout)
+            in.fail("pcie_layout", fmt::format("unknown layout '{}'", name));
+        out.pcie_layout = *layout;
+    }
+    for (const auto& [key, count] : {std::pair{"numa_nodes", &out.numa_nodes},
+                                     {"gpus_per_switch", &out.gpus_per_switch},
+                                     {"nvlink_domain", &out.nvlink_domain}})
+        if (in.has(key))
+            in.integer(key, Dimension::none, *count);
+    for (const auto& [key, rate] : {std::pair{"socket", &out.socket_bytes_per_s},
+                                    {"pcie_uplink", &out.uplink_bytes_per_s},
+                                    {"host_bridge", &out.host_bytes_per_s}})
+        if (in.has(key))
+            in.number(key, Dimension::byte_rate, *rate);
 }
 
 void read_entry(Section& in, bool, FabricSpec& out) {
@@ -283,6 +310,7 @@ void read_entry(Section& in, bool, NetworkSpec& out) {
     microseconds("ll128_hop", out.ll128_hop_us);
     microseconds("simple_hop", out.simple_hop_us);
     microseconds("slot", out.slot_us);
+    in.flag("ll", out.ll);
     in.flag("ll128", out.ll128);
 }
 
@@ -342,6 +370,29 @@ void sort_by_name(std::vector<Spec>& all) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr std::string_view kBoards[] = {"nvswitch", "cube-mesh", "pairs", "full-mesh", "pcie"};
+constexpr std::string_view kLayouts[] = {"pix", "pxb", "phb", "node", "sys"};
+
+template <typename Enum, std::size_t N>
+std::optional<Enum> find_word(const std::string_view (&words)[N], std::string_view name) {
+    const auto found = std::find(std::begin(words), std::end(words), name);
+    return found == std::end(words) ? std::nullopt : std::optional(static_cast<Enum>(found - std::begin(words)));
+}
+
+}  // namespace
+
+std::uint32_t nvlink_lanes(const GpuSpec& gpu) {
+    const double lane = gpu.generation == GpuGeneration::blackwell ? 50e9 : 25e9;
+    return static_cast<std::uint32_t>(gpu.nvlink_nominal_bytes_per_s / lane + .5);
+}
+
+std::string_view board_name(Board board) { return kBoards[static_cast<std::size_t>(board)]; }
+std::optional<Board> find_board(std::string_view name) { return find_word<Board>(kBoards, name); }
+std::string_view pcie_layout_name(PcieLayout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
+std::optional<PcieLayout> find_pcie_layout(std::string_view name) { return find_word<PcieLayout>(kLayouts, name); }
 
 const Catalogue& Catalogue::builtin() {
     static const Catalogue catalogue = [] {

@@ -5,7 +5,9 @@
 // driver-reported MiB.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +62,20 @@ struct GpuSpec {
     std::map<std::string, std::string, std::less<>> sources;  ///< field -> source sentence
 };
 
+/// What joins the GPUs of a node besides PCIe (topologies/builders/server_shape.hpp).
+enum class Board : std::uint8_t { nvswitch, cube_mesh, pairs, full_mesh, pcie };
+/// Where GPUs of one NUMA node meet over PCIe, in the words of nvidia-smi: in groups on a switch (pix), the switches of a
+/// NUMA node under one more (pxb), on one host bridge (phb), each on a host bridge (node), each on a NUMA node (sys).
+enum class PcieLayout : std::uint8_t { pix, pxb, phb, node, sys };
+
+std::string_view board_name(Board board);  ///< "cube-mesh"
+std::optional<Board> find_board(std::string_view name);
+std::string_view pcie_layout_name(PcieLayout layout);  ///< "pix"
+std::optional<PcieLayout> find_pcie_layout(std::string_view name);
+
+/// NVLinks of a GPU: nominal rate / that of a link (25 GB/s from NVLink 2 to 4, 50 GB/s on Blackwell; data sheets).
+std::uint32_t nvlink_lanes(const GpuSpec& gpu);
+
 struct NodeSpec {
     std::string name;  ///< "hgx-h800"
     std::string gpu;   ///< key into the catalogue
@@ -69,6 +85,15 @@ struct NodeSpec {
     double nvlink_latency_s, pcie_latency_s, nic_latency_s;
     std::string cpu;             ///< "intel", "amd" or "arm": NCCL's tables depend on it
     std::string network = "ib";  ///< transport of its adapters, key into the networks
+    bool network_named = false;  ///< the entry says so; else it is usual
+    Board board = Board::nvswitch;
+    std::uint32_t nvlink_domain = 1;  ///< nodes on one NVSwitch
+    // PCIe; read of boards other than one NVSwitch a node
+    PcieLayout pcie_layout = PcieLayout::pix;
+    std::uint32_t numa_nodes = 2, gpus_per_switch = 2;
+    double socket_bytes_per_s = 0;  ///< between NUMA nodes, each pair and direction; 0 = no limit
+    double uplink_bytes_per_s = 0;  ///< PCIe switch upwards; 0 = as a GPU's PCIe
+    double host_bytes_per_s = 0;    ///< a host bridge passes on, shared; 0 = no limit
     std::map<std::string, std::string, std::less<>> sources;
 };
 
@@ -85,7 +110,8 @@ struct NetworkSpec {
     double efficiency;                              ///< achieved / line rate of large messages
     double ll_hop_us, ll128_hop_us, simple_hop_us;  ///< on top of NCCL's network hop
     double slot_us;                                 ///< each of the first 8 chunks of a channel of a tree (Simple)
-    bool ll128;  ///< GPU and adapter are close enough for NCCL's LL128 (PXB or better)
+    bool ll;     ///< NCCL may use LL; where the plugin or the cloud's recipe switches it off, Simple alone is left
+    bool ll128;  ///< likewise LL128: GPU and adapter are close enough (PXB or better) and writes keep their order
     std::map<std::string, std::string, std::less<>> sources;
 };
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "models/collectives/exchange.hpp"
+#include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
 
 namespace fabricast {
@@ -21,21 +23,29 @@ constexpr Bytes kCommunicatorBytes = 392'000'000;
 // Reserved / allocated by the caching allocator: median 1.038, range 1.007-1.093 (344 published records, 8 GPUs).
 constexpr double kAllocatorOverhead = 0.038;
 
+// Thread blocks of a node-aware dispatch (DeepEP's default in training).
+constexpr int kDispatchSms = 24;
+
 Bytes share(Bytes bytes, std::int64_t parts) { return (bytes + parts - 1) / parts; }
 
 void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software,
                      const StageParameters& parameters) {
     const Layout& l = plan.layout;
-    const Bytes p = parameters.total();
+    const Held held = parameters.sum();
+    const Sharding dense = dense_sharding(l), experts = expert_sharding(l);
     const Bytes weight = plan.precision == Precision::fp32 ? 4 : 2;
     const Bytes gradient = software.fp32_gradients || plan.precision == Precision::fp32 ? 4 : 2;
     const Bytes optimizer = plan.precision == Precision::fp32 ? 8 : 12;
     const auto set = [&](MemoryCause cause, Bytes bytes) { t.base_memory[static_cast<std::size_t>(cause)] = bytes; };
-    set(MemoryCause::weights, share(p * weight, l.zero >= 3 ? l.dp : 1));
-    set(MemoryCause::gradients, share(p * gradient, l.zero >= 2 ? l.dp : 1));
-    set(MemoryCause::optimizer, share(p * optimizer, l.zero >= 1 ? l.dp : 1));
+    const auto state = [&](Bytes width, int from) {
+        const bool cut = l.zero >= from;
+        return share(held.dense * width, cut ? dense.ranks : 1) + share(held.expert * width, cut ? experts.ranks : 1);
+    };
+    set(MemoryCause::weights, state(weight, 3));
+    set(MemoryCause::gradients, state(gradient, 2));
+    set(MemoryCause::optimizer, state(optimizer, 1));
     set(MemoryCause::context, kContextBytes);
-    const int communicators = (l.tp > 1) + (l.dp > 1) + (l.pp > 1);
+    const int communicators = (l.tp > 1) + (replicas(l) * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);
     set(MemoryCause::communication, communicators * kCommunicatorBytes);
 }
 
@@ -80,23 +90,27 @@ public:
             Collective kind;
             CollectivePlan plan;
             std::uint32_t index;
+            const CallInfo* own;
         };
         std::vector<std::vector<Needed>> needed(examples_.size());
         for (const auto& [call, shape] : used) {
             const CallInfo& info = calls[call];
             const CommGroup& group = comm_groups_[examples_[shape]];
-            CollectivePlan plan = comm_.plan(group, info.kind, info.bytes);
+            const bool own = info.moe.tokens > 0 || info.imbalance > 1;
+            CollectivePlan plan = own ? exchange(group, info).plan : comm_.plan(group, info.kind, info.bytes);
             program::Plan& out = p_.plans[call][shape];
             const auto part = [&](std::int64_t whole) { return (whole * info.share + 999) / 1000; };
             out.latency = part(plan.latency);
             out.uses_nvlink = plan.uses_nvlink;
             out.uses_network = plan.uses_network;
             for (const PlannedActivity& activity : plan.activities) {
-                const auto key = std::make_tuple(info.kind, plan.algorithm, plan.channels, activity.demand);
+                // exchanges of their own load links by traffic, not by algorithm and channels
+                const auto key = std::make_tuple(info.kind, plan.algorithm,
+                                                 own ? -1 - static_cast<int>(call) : plan.channels, activity.demand);
                 const auto [at, fresh] =
                     classes[shape].try_emplace(key, static_cast<std::uint32_t>(needed[shape].size()));
                 if (fresh)
-                    needed[shape].push_back({info.kind, plan, activity.demand});
+                    needed[shape].push_back({info.kind, plan, activity.demand, own ? &info : nullptr});
                 out.activities.push_back({part(activity.work), activity.weight, activity.cap, at->second});
             }
             chosen_[call][shape] = std::move(plan);
@@ -104,13 +118,21 @@ public:
         for (std::size_t g = 0; g < p_.groups.size(); ++g) {
             for (const Needed& need : needed[p_.groups[g].shape]) {
                 p_.groups[g].demands.push_back(static_cast<std::uint32_t>(p_.demands.size()));
-                p_.demands.push_back(comm_.demand(comm_groups_[g], need.kind, need.plan, need.index));
+                p_.demands.push_back(need.own ? exchange(comm_groups_[g], *need.own).demands.at(need.index)
+                                              : comm_.demand(comm_groups_[g], need.kind, need.plan, need.index));
             }
         }
     }
     const CollectivePlan& chosen(std::uint32_t call, std::uint32_t shape) const { return chosen_[call][shape]; }
 
 private:
+    PlannedExchange exchange(const CommGroup& group, const CallInfo& info) const {
+        if (info.moe.tokens > 0)
+            return comm_.expert_exchange(group, info.moe, kDispatchSms);
+        const double most = std::min(info.imbalance, static_cast<double>(group.ranks));
+        return comm_.exchange(group, imbalanced_all_to_all(group.ranks, info.bytes, most));
+    }
+
     Program& p_;
     const CommModel& comm_;
     std::vector<CommGroup> comm_groups_;
@@ -119,24 +141,9 @@ private:
     std::vector<std::vector<CollectivePlan>> chosen_;
 };
 
-// How often each operation of a template runs in one step.
-std::vector<std::int64_t> executions(const program::Template& t) {
-    std::vector<std::int64_t> out(t.operations.size(), 0);
-    const auto walk = [&](const auto& self, std::uint32_t begin, std::uint32_t end, std::int64_t times) -> void {
-        for (std::uint32_t n = begin; n < end;) {
-            const program::Node& node = t.nodes[n];
-            if (node.kind == program::Node::Kind::operation) {
-                out[node.operation] += times;
-                ++n;
-            } else {
-                self(self, n + 1, node.end, node.kind == program::Node::Kind::repeat ? times * node.count : times);
-                n = node.end;
-            }
-        }
-    };
-    // the outermost repeat is the step itself
-    walk(walk, 1, t.nodes[0].end, 1);
-    return out;
+std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, const SoftwareFeatures& software) {
+    const Layout& l = plan.layout;
+    return pipeline_steps(l.schedule, l.pp, l.vpp, plan.micro_batches(), overlaps_messages(l, software));
 }
 
 class Compiler {
@@ -166,16 +173,17 @@ public:
 
 private:
     void build_templates(std::int64_t steps) {
+        const auto orders = stage_orders(plan_, software_);
         for (std::int64_t stage = 0; stage < l_.pp; ++stage) {
-            const std::uint32_t t = build_stage(a_, plan_, software_, stage, steps, {out_.program, calls_, costs_});
+            const std::uint32_t t = build_stage(a_, plan_, software_, stage, orders[static_cast<std::size_t>(stage)],
+                                                steps, {out_.program, calls_, costs_});
             program::Template& tmpl = out_.program.templates[t];
             StageSummary summary;
             const StageParameters parameters = stage_parameters(a_, l_, stage);
             set_base_memory(tmpl, plan_, software_, parameters);
             summary.parameters = parameters.total();
             summary.memory = with_allocator(program::peak_memory(tmpl));
-            summary.in_flight =
-                most_in_flight(schedule_steps(l_.schedule, stage, l_.pp, l_.vpp, plan_.micro_batches(), false));
+            summary.in_flight = most_in_flight(orders[static_cast<std::size_t>(stage)]);
             out_.stages.push_back(std::move(summary));
         }
     }
@@ -190,21 +198,18 @@ private:
             p.ranks[rank].groups.assign(static_cast<std::size_t>(Slot::count), program::kNone);
             out_.stage_of_rank[rank] = static_cast<int>(c.pp);
         }
-        const auto assign = [&](Slot slot, const std::string& name, const std::vector<std::uint32_t>& members) {
-            const std::uint32_t g = book_.add(name, members);
-            for (const std::uint32_t rank : members)
-                p.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
-        };
         // A line of ranks is made by its first member.
         for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
             const Coordinates c = map_.at(rank);
             if (c.tp == 0)
                 assign(Slot::tp, fmt::format("tp of rank {}", rank), map_.line(c, 't'));
-            if (c.dp == 0) {
-                assign(Slot::parameter, fmt::format("dp parameters of rank {}", rank), map_.line(c, 'd'));
-                assign(Slot::gradient, fmt::format("dp gradients of rank {}", rank), map_.line(c, 'd'));
-            }
-            if (l_.zero < 1 && c.tp == 0 && c.pp == 0) {
+            if (l_.cp > 1 && c.cp == 0)
+                assign(Slot::context, fmt::format("cp of rank {}", rank), map_.line(c, 'c'));
+            if (c.dp == 0 && c.cp == 0)
+                data_groups(rank, c);
+            if (a_.moe.experts > 0)
+                expert_groups(rank);
+            if (!norm_over_world(l_) && c.tp == 0 && c.pp == 0) {
                 std::vector<std::uint32_t> members;
                 for (std::int64_t pp = 0; pp < l_.pp; ++pp) {
                     for (const std::uint32_t m : map_.line({0, c.cp, c.dp, pp}, 't'))
@@ -212,17 +217,74 @@ private:
                 }
                 assign(Slot::norm, fmt::format("model of rank {}", rank), members);
             }
-            if (a_.tied_embeddings && l_.pp > 1 && c.pp == 0) {
+            if (a_.tied_embeddings && parts_embedding_and_head(l_) && c.pp == 0) {
                 assign(Slot::embedding, fmt::format("embedding of rank {}", rank),
                        {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
             }
         }
-        if (l_.zero >= 1) {
+        if (norm_over_world(l_)) {
             std::vector<std::uint32_t> all(map_.world());
             for (std::uint32_t rank = 0; rank < map_.world(); ++rank)
                 all[rank] = rank;
             assign(Slot::norm, "world", all);
         }
+    }
+
+    void assign(Slot slot, const std::string& name, const std::vector<std::uint32_t>& members) {
+        const std::uint32_t g = book_.add(name, members);
+        for (const std::uint32_t rank : members)
+            out_.program.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
+    }
+
+    // Sharding groups are runs of the data group in ascending order; replicas are the ranks of equal place in them.
+    void sharded_groups(const std::vector<std::uint32_t>& data, const Sharding& sharding, const std::string& name,
+                        Slot parameter, Slot gradient, Slot replica) {
+        const auto ranks = static_cast<std::size_t>(sharding.ranks);
+        for (std::size_t at = 0; at < data.size(); at += ranks) {
+            const std::vector<std::uint32_t> members(data.begin() + static_cast<long>(at),
+                                                     data.begin() + static_cast<long>(at + ranks));
+            assign(parameter, fmt::format("{} parameters of rank {}", name, members.front()), members);
+            assign(gradient, fmt::format("{} gradients of rank {}", name, members.front()), members);
+        }
+        for (std::size_t place = 0; place < ranks && sharding.replicas > 1; ++place) {
+            std::vector<std::uint32_t> members;
+            for (std::size_t at = place; at < data.size(); at += ranks)
+                members.push_back(data[at]);
+            assign(replica, fmt::format("{} replicas of rank {}", name, members.front()), members);
+        }
+    }
+
+    // DualPipe: stage pp - 1 - s holds what stage s holds.
+    bool mirrors(std::int64_t pp) const { return copies_in_pipeline(l_) > 1 && pp >= l_.pp / 2; }
+
+    void data_groups(std::uint32_t rank, const Coordinates& c) {
+        std::vector<std::uint32_t> data = map_.data_group(c);
+        if (data.front() != rank || mirrors(c.pp))
+            return;
+        if (copies_in_pipeline(l_) > 1) {
+            const std::vector<std::uint32_t> mirror = map_.data_group({c.tp, c.cp, c.dp, l_.pp - 1 - c.pp});
+            data.insert(data.end(), mirror.begin(), mirror.end());
+        }
+        sharded_groups(data, dense_sharding(l_), "dp", Slot::parameter, Slot::gradient, Slot::replica);
+    }
+
+    void expert_groups(std::uint32_t rank) {
+        const ExpertCoordinates c = map_.expert_at(rank);
+        if (c.ep == 0 && l_.ep > 1)
+            assign(Slot::expert, fmt::format("ep of rank {}", rank), map_.expert_line(rank, 'e'));
+        if (c.etp == 0 && l_.expert_tp() > 1)
+            assign(Slot::expert_tensor, fmt::format("etp of rank {}", rank), map_.expert_line(rank, 't'));
+        Coordinates at = map_.at(rank);
+        if (c.edp != 0 || mirrors(at.pp))
+            return;
+        std::vector<std::uint32_t> data = map_.expert_line(rank, 'd');
+        if (copies_in_pipeline(l_) > 1) {
+            at.pp = l_.pp - 1 - at.pp;
+            const std::vector<std::uint32_t> mirror = map_.expert_line(map_.rank(at), 'd');
+            data.insert(data.end(), mirror.begin(), mirror.end());
+        }
+        sharded_groups(data, expert_sharding(l_), "expert dp", Slot::expert_parameter, Slot::expert_gradient,
+                       Slot::expert_replica);
     }
 
     void price_calls() {
@@ -259,10 +321,8 @@ private:
         book_.plan(calls_, pairs);
         for (const auto& [key, value] : used) {
             const CallInfo& info = calls_[key.first];
-            constexpr std::string_view kSlotNames[] = {"tp", "dp", "dp", "all", "embedding"};
             out_.calls.push_back({key.first, info,
-                                  fmt::format("{} {}", kSlotNames[static_cast<std::size_t>(info.slot)],
-                                              p.groups[value.second].members.size()),
+                                  fmt::format("{} {}", slot_name(info.slot), p.groups[value.second].members.size()),
                                   value.first, book_.chosen(key.first, key.second), value.second});
         }
     }
@@ -311,6 +371,12 @@ private:
             peers[static_cast<std::size_t>(PeerSlot::receive_forward)] = {previous, 0, program::kNone};
             peers[static_cast<std::size_t>(PeerSlot::send_backward)] = {previous, 1, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_backward)] = {next, 1, program::kNone};
+            if (!runs_up(l_.schedule, 1))
+                continue;
+            peers[static_cast<std::size_t>(PeerSlot::send_forward_up)] = {previous, 2, route(rank, previous)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_forward_up)] = {next, 2, program::kNone};
+            peers[static_cast<std::size_t>(PeerSlot::send_backward_up)] = {next, 3, route(rank, next)};
+            peers[static_cast<std::size_t>(PeerSlot::receive_backward_up)] = {previous, 3, program::kNone};
         }
     }
 
@@ -350,19 +416,20 @@ CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const
 
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,
                                        const SoftwareFeatures& software, const ComputeModel& compute) {
+    const auto orders = stage_orders(plan, software);
     std::vector<StageSummary> out;
     for (std::int64_t stage = 0; stage < plan.layout.pp; ++stage) {
         Program program;
         std::vector<CallInfo> calls;
         CostBook costs(compute, software);
-        build_stage(a, plan, software, stage, 1, {program, calls, costs});
+        const std::vector<ScheduleStep>& order = orders[static_cast<std::size_t>(stage)];
+        build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
         set_base_memory(program.templates.back(), plan, software, parameters);
         summary.parameters = parameters.total();
         summary.memory = with_allocator(program::peak_memory(program.templates.back()));
-        summary.in_flight = most_in_flight(
-            schedule_steps(plan.layout.schedule, stage, plan.layout.pp, plan.layout.vpp, plan.micro_batches(), false));
+        summary.in_flight = most_in_flight(order);
         out.push_back(std::move(summary));
     }
     return out;

@@ -23,8 +23,8 @@ struct Layout {
     std::int64_t shard_group = 0;  ///< ranks of dp that share one sharded copy (HSDP); 0 = all of dp (and cp)
     Schedule schedule = Schedule::one_f_one_b;
     std::string order = "tp-cp-ep-dp-pp";  ///< fastest-varying first
-    std::vector<std::int64_t>
-        stage_layers;  ///< layers of every model chunk in model order, pp vpp of them; empty = even
+    std::vector<std::int64_t> stage_layers =
+        {};  ///< layers of every model chunk in model order, pp vpp of them; empty = even
     std::int64_t world() const { return tp * cp * pp * dp; }
     std::int64_t expert_tp() const { return etp > 0 ? etp : tp; }
 };

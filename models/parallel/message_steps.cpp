@@ -109,7 +109,7 @@ Program every_message(const Cluster& cluster, const CommModel& comm, GpuGenerati
         program::Batch batch;
         const auto bytes = [&](std::uint32_t from, std::uint32_t to) {
             return exchange_wire_bytes(
-                generation, cluster.has_nvswitch(), traffic, scaled_up(traffic.size, largest, whole),
+                generation, over_nvlink(cluster, group), traffic, scaled_up(traffic.size, largest, whole),
                 scaled_up(traffic.size, traffic.at(from, to), whole), ways.way(from, to).kind == PairWays::local);
         };
         for (std::uint32_t b = 0; b < n; ++b) {
@@ -124,7 +124,7 @@ Program every_message(const Cluster& cluster, const CommModel& comm, GpuGenerati
                     cluster.route(group.members[a], group.members[way.relay], links);
                 cluster.route(group.members[way.relay], group.members[b], links);
                 rank.peers.back().send_route = add_route(p, links, 0);
-                const bool nvlink = way.kind == PairWays::local && cluster.has_nvswitch();
+                const bool nvlink = way.kind == PairWays::local && over_nvlink(cluster, group);
                 const std::uint32_t channels = pair_channels(nvlink, n, scaled_up(traffic.size, largest, whole));
                 p.routes.back().cap = rate_from_bytes_per_s(channels * pair_channel_gb_per_s(nvlink, generation) * 1e9);
                 batch.halves.push_back({slot, true, bytes(a, b)});
@@ -176,6 +176,13 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
     Rate most_of_all = 0;  // of the library, all channels together
     for (const PlannedActivity& activity : plan.activities)
         most_of_all += activity.cap;
+    const double channel = channel_gb_per_s(generation) * 1e9;
+    double link_bytes_per_s = bytes_per_s(most_of_all > 0 ? most_of_all : rate_from_bytes_per_s(channel));
+    std::vector<LinkId> first_hop;
+    if (n > 1)
+        cluster.route(chains[0].order[0], chains[0].order[1], first_hop);
+    for (const LinkId link : first_hop)
+        link_bytes_per_s = std::min(link_bytes_per_s, bytes_per_s(cluster.links().capacity[index(link)]));
     const Bytes wire = wire_bytes(size, plan.protocol);
     const std::uint32_t crossings = group.nodes == 1 ? 0 : group.nodes - (group.most_on_node == 1 ? 1 : 0);
     const double outside_us = crossings > 0 ? hop_latency_us(Algorithm::ring, plan.protocol, true, true) : 0;
@@ -199,9 +206,13 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
                 static_cast<std::size_t>(std::find(chain.begin(), chain.end(), GpuId{number}) - chain.begin());
             const std::uint32_t channels = chains[r].channels;
             const Bytes share = scaled_up(wire, channels, group.ring.channels);
-            const double used = std::max(1.0, static_cast<double>(plan.channels) * channels / group.ring.channels);
-            const auto most = static_cast<Bytes>(
+            const double used = static_cast<double>(plan.channels) * channels / group.ring.channels;
+            // On one node channels that share a link take turns: those that fill it travel together.
+            const double turns = group.nodes > 1 ? 1 : std::max(1.0, used * channel / link_bytes_per_s);
+            const auto full = static_cast<Bytes>(
                 static_cast<double>(wire_bytes(kChunk[static_cast<int>(plan.protocol)], plan.protocol)) * used);
+            const auto most =
+                std::max<Bytes>(1, static_cast<Bytes>(static_cast<double>(std::min(full, share)) / turns));
             const std::int64_t chunks = share / most;
             const auto next = static_cast<std::uint16_t>(rank.peers.size());
             rank.peers.push_back(
@@ -217,11 +228,15 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
             if (at + 1 < n) {
                 std::vector<LinkId> links;
                 cluster.route(chain[at], chain[at + 1], links);
-                const bool network = cluster.node_of(chain[at]) != cluster.node_of(chain[at + 1]);
+                const bool network = cluster.path_type(chain[at], chain[at + 1]) == PathType::net;
                 rank.peers[next].send_route = add_route(p, links, network ? crossing : inside);
-                p.routes.back().cap = rate_from_bytes_per_s(used * channel_gb_per_s(generation) * 1e9);
+                p.routes.back().cap = rate_from_bytes_per_s(used * channel);
                 if (most_of_all > 0 && (network || group.nodes == 1))  // over nodes it is the network's
                     p.routes.back().cap = std::min(p.routes.back().cap, most_of_all / group.ring.channels * channels);
+                const double pace = network ? group.pace.outside : group.pace.inside;  // all channels busy
+                if (pace > 0)
+                    p.routes.back().cap =
+                        std::min(p.routes.back().cap, rate_from_bytes_per_s(channels / pace / group.ring.channels));
             }
             const auto pass_on = [&](Bytes chunk) {
                 std::uint32_t received = begin;

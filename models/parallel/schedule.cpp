@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "models/parallel/placement.hpp"
+#include "models/parallel/zero_bubble.hpp"
+
 namespace fabricast {
 namespace {
 
@@ -141,9 +144,19 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
         case Schedule::zb_h1:
         case Schedule::zb_h2:
         case Schedule::zb_v:
-        case Schedule::dual_pipe: break;
+        case Schedule::dual_pipe: return split_schedule(schedule, p, m)[static_cast<std::size_t>(s)];
     }
     return {};
+}
+
+std::vector<std::vector<ScheduleStep>> pipeline_steps(Schedule schedule, std::int64_t p, std::int64_t v, std::int64_t m,
+                                                      bool overlap) {
+    if (splits_backward(schedule))
+        return split_schedule(schedule, p, m);
+    std::vector<std::vector<ScheduleStep>> lists;
+    for (std::int64_t s = 0; s < p; ++s)
+        lists.push_back(schedule_steps(schedule, s, p, v, m, overlap));
+    return lists;
 }
 
 std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int64_t p, std::int64_t v) {
@@ -151,6 +164,10 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
     std::vector<std::size_t> periods = {1, 2, 3, 4};
     for (std::size_t factor = 1; factor <= 3; ++factor)
         periods.push_back(factor * static_cast<std::size_t>(p * v));
+    const bool cut = std::any_of(steps.begin(), steps.end(),
+                                 [](const ScheduleStep& step) { return step.kind == Kind::backward_weight; });
+    if (cut)
+        periods.push_back(6);  // two chunks, three passes
     std::vector<ScheduleBlock> blocks;
     const auto add_single = [&](const ScheduleStep& step) {
         if (blocks.empty() || blocks.back().count != 1)
@@ -160,6 +177,8 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
     for (std::size_t at = 0; at < steps.size();) {
         std::size_t best_period = 0, best_count = 1;
         for (const std::size_t period : periods) {
+            if (at + period > steps.size() || steps[at + period - 1].paired || (at > 0 && steps[at - 1].paired))
+                continue;  // pairs stay together
             std::size_t count = 1;
             while (at + (count + 1) * period <= steps.size() &&
                    std::equal(steps.begin() + static_cast<long>(at), steps.begin() + static_cast<long>(at + period),
@@ -188,7 +207,7 @@ std::int64_t most_in_flight(const std::vector<ScheduleStep>& steps) {
     for (const ScheduleStep& step : steps) {
         if (step.kind == Kind::forward)
             most = std::max(most, ++now);
-        if (step.kind == Kind::backward)
+        if (step.kind == Kind::backward || step.kind == Kind::backward_weight)
             --now;
     }
     return most;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/parallel/stage_layers.hpp"
 
@@ -22,17 +23,39 @@ public:
     StageBuilder(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
                  ProgramParts parts)
         : LayerEmitter(a, plan, software, stage, parts),
-          sharded_(layout_.zero == 3 && layout_.dp > 1),
-          overlap_p2p_(software.p2p_overlap && layout_.schedule == Schedule::interleaved) {}
+          dense_(dense_sharding(layout_)),
+          experts_(expert_sharding(layout_)),
+          data_parallel_(dense_.ranks * dense_.replicas > 1 ||
+                         (parameters_.sum().expert > 0 && experts_.ranks * experts_.replicas > 1)),
+          sharded_(layout_.zero == 3 && data_parallel_) {}
 
-    std::uint32_t build(std::int64_t steps);
+    std::uint32_t build(const std::vector<ScheduleStep>& order, std::int64_t steps);
 
 private:
+    using UnitPlace = std::pair<std::int64_t, std::size_t>;  ///< chunk of the stage, unit of the chunk
+    struct Bucket {
+        Bytes open = 0, reduced = 0;
+    };
+
     Kernel shard_copies(const Unit& unit, double share) const;
+    // Emits what gathers a unit's parameters; the last node of it.
+    std::uint32_t gather_unit(const Unit& unit, std::uint8_t stream, Phase phase, std::vector<std::uint32_t> waits);
+    Bytes unit_bytes(const Unit& unit, Bytes width) const;
     void chunk_forward(const ScheduleStep& step);
     void chunk_backward(const ScheduleStep& step);
+    void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,
+                             Bytes gradients);
+    void chunk_pair(const ScheduleStep& forward, const ScheduleStep& backward);
+    void interleave(std::size_t begin, std::size_t middle);
+    void chunk_backward_input(const ScheduleStep& step);
+    void chunk_backward_weight(const ScheduleStep& step);
+    void receive(const ScheduleStep& step, bool forward);
+    void post_after(std::uint32_t receive, std::int64_t ahead);
+    void send(const ScheduleStep& step, bool forward);
+    std::vector<std::int64_t> chunks_in_model_order(bool forward) const;
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
-    void reduce_bucket(Bytes bytes, bool blocking);
+    void reduce_bucket(bool expert, Bytes bytes);
+    void reduce_expert_bucket(Bytes bytes, bool last_unit);
     void exchange(const ScheduleStep& step);
     void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
@@ -47,38 +70,53 @@ private:
     Bytes bucket_cap() const {
         if (plan_.bucket_bytes > 0)
             return plan_.bucket_bytes;
-        return std::max(kBucketParameters, kBucketParametersPerRank * layout_.dp) * gradient_bytes_;
+        return std::max(kBucketParameters, kBucketParametersPerRank * replicas(layout_) * layout_.cp) * gradient_bytes_;
     }
     bool reduces_now(bool last) const {
-        return layout_.dp > 1 && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
-                                  (plan_.overlap_grad_reduce && last));
+        // DualPipe: the copies end in opposite order, so both wait until the stage is through.
+        return data_parallel_ && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
+                                  (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
     }
 
-    bool sharded_, overlap_p2p_;
+    Sharding dense_, experts_;
+    bool data_parallel_, sharded_;
     std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
-    std::map<std::int64_t, std::uint32_t> gathered_;  ///< unit index in the stage -> parameter gather of this step
+    std::map<UnitPlace, std::uint32_t> gathered_;     ///< parameter gather of this step
     std::vector<std::uint32_t> reduction_nodes_;      ///< overlapped reductions the norm waits for
-    Bytes bucket_ = 0, reduced_ = 0;                  ///< gradient bytes in the open bucket, already reduced
+    Bucket bucket_, expert_bucket_;                   ///< gradient bytes in the open bucket, already reduced
+    std::vector<std::uint32_t> ends_;                 ///< last node of every step emitted
+    std::int64_t block_begin_ = 0, block_steps_ = 0;  ///< of the open repeat, in steps; 0 steps: none open
+    std::vector<std::pair<std::uint32_t, std::int64_t>> late_posts_;  ///< receive, step of the iteration before
 };
 
 Kernel StageBuilder::shard_copies(const Unit& unit, double share) const {
     Kernel kernel;
     kernel.fusion = Fusion::eager;
     const double bytes = software_.fsdp_copy_bytes * (gradient_bytes_ == 4 ? 1.0 : 0.5) * share;
-    kernel.bytes = static_cast<std::int64_t>(bytes * static_cast<double>(unit.parameters));
+    kernel.bytes = static_cast<std::int64_t>(bytes * static_cast<double>(unit.parameters.total()));
     return kernel;
 }
 
-// Unit index within the stage, forward order over chunks.
-std::int64_t unit_number(std::int64_t chunk, std::size_t unit, std::int64_t layers_per_chunk) {
-    return chunk * (layers_per_chunk + 2) + static_cast<std::int64_t>(unit);
+// Parameters that ranks share; those a rank holds alone are never gathered.
+Bytes StageBuilder::unit_bytes(const Unit& unit, Bytes width) const {
+    return ((dense_.ranks > 1 ? unit.parameters.dense : 0) + (experts_.ranks > 1 ? unit.parameters.expert : 0)) * width;
+}
+
+std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, Phase phase,
+                                        std::vector<std::uint32_t> waits) {
+    std::uint32_t node = program::kNone;
+    if (dense_.ranks > 1)
+        node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * activation_bytes_,
+                          "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
+    if (experts_.ranks > 1 && unit.parameters.expert > 0)
+        node = collective(stream, Slot::expert_parameter, Collective::all_gather,
+                          unit.parameters.expert * activation_bytes_, "expert parameter all-gather",
+                          Account::comm_parameter, phase, std::move(waits), unit.layer);
+    return node;
 }
 
 void StageBuilder::chunk_forward(const ScheduleStep& step) {
-    if (step.receives_forward) {
-        next_waits_.push_back(message(kReceiveForward, PeerSlot::receive_forward, false, {}));
-        gather_message();
-    }
+    receive(step, true);
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;  // last main operation of each unit
     for (std::size_t u = 0; u < list.size(); ++u) {
@@ -89,19 +127,17 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
             std::vector<std::uint32_t> waits;
             if (stream != kCompute)
                 waits = {u >= 2 ? ends[u - 2] : step.first ? updated_ : program::kNone};
-            const std::uint32_t node =
-                collective(stream, Slot::parameter, Collective::all_gather, list[u].parameters * activation_bytes_,
-                           "parameter all-gather", Account::comm_parameter, Phase::forward, waits, list[u].layer);
+            const std::uint32_t node = gather_unit(list[u], stream, Phase::forward, waits);
             // Prefetched parameters are there while the unit before computes.
             if (stream == kCompute || u == 0)
-                hold_gathered(list[u].parameters * activation_bytes_);
+                hold_gathered(unit_bytes(list[u], activation_bytes_));
             if (stream != kCompute && u + 1 < list.size())
-                hold_gathered(list[u + 1].parameters * activation_bytes_);
+                hold_gathered(unit_bytes(list[u + 1], activation_bytes_));
             if (stream != kCompute)
                 next_waits_.push_back(node);
             add({shard_copies(list[u], kShardCopyForwardShare)});
         } else if (step.first) {
-            const auto at = gathered_.find(unit_number(step.chunk, u, layers_per_chunk_));
+            const auto at = gathered_.find({step.chunk, u});
             if (at != gathered_.end()) {
                 flush("forward", Phase::forward);
                 next_waits_.push_back(at->second);
@@ -109,46 +145,52 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
         unit_forward(list[u]);
         if (sharded_) {
-            hold(MemoryCause::gathered_parameters, -list[u].parameters * activation_bytes_);
+            if (plan_.reshard_after_forward)
+                hold(MemoryCause::gathered_parameters, -unit_bytes(list[u], activation_bytes_));
             flush("forward", Phase::forward, list[u].layer);
             ends.push_back(last_main_);
         }
     }
     flush("forward", Phase::forward);
-    if (step.sends_forward)
-        message(kSendForward, PeerSlot::send_forward, true, {last_main_});
+    send(step, true);
+}
+
+// Parameters of the next unit of a backward that has `done` units behind it; memory for its gradients beside.
+void StageBuilder::gather_for_backward(const std::vector<Unit>& list, std::size_t done,
+                                       const std::vector<std::uint32_t>& ends, Bytes gradients) {
+    const Unit& unit = list[list.size() - 1 - done];
+    flush("backward", Phase::backward);
+    const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
+    std::vector<std::uint32_t> waits;
+    if (stream != kCompute)
+        waits = {done >= 2 ? ends[done - 2] : program::kNone};
+    if (!plan_.reshard_after_forward) {  // still there
+        hold(MemoryCause::gathered_parameters, gradients);
+        return;
+    }
+    const std::uint32_t node = gather_unit(unit, stream, Phase::backward, waits);
+    if (stream == kCompute || done == 0)
+        hold_gathered(unit_bytes(unit, activation_bytes_));
+    if (stream != kCompute && done + 1 < list.size())
+        hold_gathered(unit_bytes(list[list.size() - 2 - done], activation_bytes_));
+    if (gradients != 0)
+        hold_gathered(gradients);
+    if (stream != kCompute)
+        next_waits_.push_back(node);
 }
 
 void StageBuilder::chunk_backward(const ScheduleStep& step) {
-    if (step.receives_backward) {
-        next_waits_.push_back(message(kReceiveBackward, PeerSlot::receive_backward, false, {}));
-        gather_message();
-    }
+    receive(step, false);
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_) {
-            flush("backward", Phase::backward);
-            const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
-            std::vector<std::uint32_t> waits;
-            if (stream != kCompute)
-                waits = {done >= 2 ? ends[done - 2] : program::kNone};
-            const std::uint32_t node =
-                collective(stream, Slot::parameter, Collective::all_gather, unit.parameters * activation_bytes_,
-                           "parameter all-gather", Account::comm_parameter, Phase::backward, waits, unit.layer);
-            if (stream == kCompute || done == 0)
-                hold_gathered(unit.parameters * activation_bytes_);
-            if (stream != kCompute && done + 1 < list.size())
-                hold_gathered(list[list.size() - 2 - done].parameters * activation_bytes_);
-            hold_gathered(unit.parameters * gradient_bytes_);
-            if (stream != kCompute)
-                next_waits_.push_back(node);
-        }
+        if (sharded_)
+            gather_for_backward(list, done, ends, unit_bytes(unit, gradient_bytes_));
         unit_backward(unit);
         if (sharded_) {
             add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
-            hold(MemoryCause::gathered_parameters, -unit.parameters * (activation_bytes_ + gradient_bytes_));
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_ + gradient_bytes_));
             flush("backward", Phase::backward, unit.layer);
             ends.push_back(last_main_);
         }
@@ -156,61 +198,191 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             reduce_unit(unit, step.chunk, done + 1 == list.size());
     }
     flush("backward", Phase::backward);
-    if (step.sends_backward)
-        message(kSendBackward, PeerSlot::send_backward, true, {last_main_});
+    send(step, false);
 }
 
-// Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own.
+// A forward and the backward of another micro-batch side by side: both inputs first, both outputs last, between them the
+// work of one runs while the other communicates on a stream of its own.
+void StageBuilder::chunk_pair(const ScheduleStep& forward, const ScheduleStep& backward) {
+    receive(forward, true);
+    receive(backward, false);
+    ScheduleStep ahead = forward, back = backward;
+    ahead.receives_forward = ahead.sends_forward = back.receives_backward = back.sends_backward = false;
+    const std::size_t begin = t_.nodes.size();
+    chunk_forward(ahead);
+    const std::size_t middle = t_.nodes.size();
+    chunk_backward(back);
+    interleave(begin, middle);
+    send(forward, true);
+    send(backward, false);
+}
+
+// Merges the operations of [begin, middle) and those from middle on: in turn from each, a run of the compute stream with
+// the communication behind it.
+void StageBuilder::interleave(std::size_t begin, std::size_t middle) {
+    const std::size_t end = t_.nodes.size();
+    const auto on_compute = [&](std::size_t node) {
+        return t_.operations[t_.nodes[node].operation].stream == kCompute;
+    };
+    std::vector<std::size_t> order;
+    const auto take = [&](std::size_t& at, std::size_t stop) {
+        while (at < stop && on_compute(at))
+            order.push_back(at++);
+        while (at < stop && !on_compute(at))
+            order.push_back(at++);
+    };
+    for (std::size_t first = begin, second = middle; first < middle || second < end;) {
+        take(first, middle);
+        take(second, end);
+    }
+    std::vector<std::uint32_t> place(end - begin);
+    std::vector<std::uint32_t> operations;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        place[order[i] - begin] = static_cast<std::uint32_t>(begin + i);
+        operations.push_back(t_.nodes[order[i]].operation);
+    }
+    const auto moved = [&](std::uint32_t& node) {
+        if (node != program::kNone && node >= begin)
+            node = place[node - begin];
+    };
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+        t_.nodes[begin + i].operation = operations[i];
+        for (std::uint32_t& wait : t_.operations[operations[i]].waits)
+            moved(wait);
+        if (on_compute(begin + i))
+            last_main_ = static_cast<std::uint32_t>(begin + i);
+    }
+    for (std::uint32_t& wait : next_waits_)
+        moved(wait);
+}
+
+void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
+    receive(step, false);
+    const std::vector<Unit> list = units(step.chunk);
+    std::vector<std::uint32_t> ends;
+    for (std::size_t done = 0; done < list.size(); ++done) {
+        const Unit& unit = list[list.size() - 1 - done];
+        if (sharded_)
+            gather_for_backward(list, done, ends, 0);
+        unit_backward_input(unit);
+        if (sharded_) {
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_));
+            flush("backward", Phase::backward, unit.layer);
+            ends.push_back(last_main_);
+        }
+    }
+    flush("backward", Phase::backward);
+    send(step, false);
+}
+
+// Needs no parameters; a gradient is whole, and reduced, only here.
+void StageBuilder::chunk_backward_weight(const ScheduleStep& step) {
+    const std::vector<Unit> list = units(step.chunk);
+    for (std::size_t done = 0; done < list.size(); ++done) {
+        const Unit& unit = list[list.size() - 1 - done];
+        if (sharded_)
+            hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
+        unit_backward_weight(unit);
+        if (sharded_) {
+            add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, gradient_bytes_));
+            flush("weight gradients", Phase::backward, unit.layer);
+        }
+        if (reduces_now(step.last))
+            reduce_unit(unit, step.chunk, done + 1 == list.size());
+    }
+    flush("weight gradients", Phase::backward);
+}
+
+// Copies of a stage (DualPipe) reach the chunks they share in one order.
+std::vector<std::int64_t> StageBuilder::chunks_in_model_order(bool forward) const {
+    std::vector<std::int64_t> out;
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout_); ++chunk)
+        out.push_back(chunk);
+    std::sort(out.begin(), out.end(), [&](std::int64_t x, std::int64_t y) {
+        return forward ? virtual_stage_of(x) < virtual_stage_of(y) : virtual_stage_of(x) > virtual_stage_of(y);
+    });
+    return out;
+}
+
+// Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own, routed experts too.
 void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit) {
-    const bool blocking = !plan_.overlap_grad_reduce;
     if (sharded_) {
-        reduce_bucket(unit.parameters * gradient_bytes_, blocking);
+        if (dense_.ranks * dense_.replicas > 1)
+            reduce_bucket(false, unit.parameters.dense * gradient_bytes_);
+        if (unit.parameters.expert > 0 && experts_.ranks * experts_.replicas > 1)
+            reduce_bucket(true, unit.parameters.expert * gradient_bytes_);
         return;
     }
-    bucket_ += unit.parameters * gradient_bytes_;
+    if (experts_.ranks * experts_.replicas > 1)
+        reduce_expert_bucket(unit.parameters.expert * gradient_bytes_, last_unit);
+    if (dense_.ranks * dense_.replicas == 1)
+        return;
+    bucket_.open += unit.parameters.dense * gradient_bytes_;
     if (!plan_.bucket_split.empty()) {
         double sum = 0, upto = 0;
         for (const double part : plan_.bucket_split)
             sum += part;
         Bytes total = 0;
         for (const Unit& one : units(chunk))
-            total += one.parameters * gradient_bytes_;
+            total += one.parameters.dense * gradient_bytes_;
         for (std::size_t i = 0; i < plan_.bucket_split.size(); ++i) {
             upto += plan_.bucket_split[i];
             const Bytes edge = i + 1 == plan_.bucket_split.size()
                                    ? total
                                    : static_cast<Bytes>(upto / sum * static_cast<double>(total));
-            if (edge <= reduced_)
+            if (edge <= bucket_.reduced)
                 continue;
-            if (reduced_ + bucket_ < edge)
+            if (bucket_.reduced + bucket_.open < edge)
                 break;
-            reduce_bucket(edge - reduced_, blocking);
-            bucket_ -= edge - reduced_;
-            reduced_ = edge;
+            reduce_bucket(false, edge - bucket_.reduced);
+            bucket_.open -= edge - bucket_.reduced;
+            bucket_.reduced = edge;
         }
     } else {
         const Bytes cap = bucket_cap();
-        while (bucket_ >= cap) {
-            reduce_bucket(cap, blocking);
-            bucket_ -= cap;
+        while (bucket_.open >= cap) {
+            reduce_bucket(false, cap);
+            bucket_.open -= cap;
         }
     }
-    if (last_unit && bucket_ > 0) {
-        reduce_bucket(bucket_, blocking);
-        bucket_ = 0;
-    }
+    if (last_unit && bucket_.open > 0)
+        reduce_bucket(false, bucket_.open);
     if (last_unit)
-        reduced_ = 0;
+        bucket_ = {};
 }
 
-void StageBuilder::reduce_bucket(Bytes bytes, bool blocking) {
+void StageBuilder::reduce_expert_bucket(Bytes bytes, bool last_unit) {
+    expert_bucket_.open += bytes;
+    const Bytes cap = bucket_cap();
+    while (expert_bucket_.open >= cap) {
+        reduce_bucket(true, cap);
+        expert_bucket_.open -= cap;
+    }
+    if (last_unit && expert_bucket_.open > 0)
+        reduce_bucket(true, expert_bucket_.open);
+    if (last_unit)
+        expert_bucket_ = {};
+}
+
+void StageBuilder::reduce_bucket(bool expert, Bytes bytes) {
     flush("backward", Phase::backward);
-    const Collective kind = layout_.zero >= 1 ? Collective::reduce_scatter : Collective::all_reduce;
-    const std::string_view what = kind == Collective::all_reduce ? "gradient all-reduce" : "gradient reduce-scatter";
+    const Sharding& sharding = expert ? experts_ : dense_;
+    const std::string prefix = expert ? "expert gradient" : "gradient";
     const std::uint8_t stream = plan_.overlap_grad_reduce ? kGradient : kCompute;
-    const std::uint32_t node =
-        collective(stream, Slot::gradient, kind, bytes, what, Account::comm_gradient, Phase::reduce, {last_main_});
-    if (!blocking)
+    std::uint32_t node = program::kNone;
+    const auto reduce = [&](Slot slot, Collective kind, Bytes size, const std::string& what) {
+        node = collective(stream, slot, kind, size, what, Account::comm_gradient, Phase::reduce, {last_main_});
+    };
+    if (sharding.ranks > 1 && layout_.zero >= 1)
+        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::reduce_scatter, bytes,
+               prefix + " reduce-scatter");
+    else if (sharding.ranks > 1)
+        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::all_reduce, bytes, prefix + " all-reduce");
+    if (sharding.replicas > 1)
+        reduce(expert ? Slot::expert_replica : Slot::replica, Collective::all_reduce,
+               (bytes + sharding.ranks - 1) / sharding.ranks, prefix + " all-reduce (replicas)");
+    if (plan_.overlap_grad_reduce && node != program::kNone)
         reduction_nodes_ = {node};  // later reductions of the stream end later
 }
 
@@ -228,6 +400,43 @@ std::uint32_t StageBuilder::message(std::uint8_t stream, PeerSlot slot, bool sen
     }
     p_.batches.push_back(std::move(batch));
     return push(std::move(op));
+}
+
+void StageBuilder::receive(const ScheduleStep& step, bool forward) {
+    if (!(forward ? step.receives_forward : step.receives_backward))
+        return;
+    const bool up = runs_up(layout_.schedule, step.chunk);
+    const std::uint8_t stream =
+        forward ? (up ? kReceiveForwardUp : kReceiveForward) : (up ? kReceiveBackwardUp : kReceiveBackward);
+    const PeerSlot slot = forward ? (up ? PeerSlot::receive_forward_up : PeerSlot::receive_forward)
+                                  : (up ? PeerSlot::receive_backward_up : PeerSlot::receive_backward);
+    const std::uint32_t node = message(stream, slot, false, {});
+    if (splits_backward(layout_.schedule))
+        post_after(node, step.ahead);
+    next_waits_.push_back(node);
+    gather_message();
+}
+
+// The receive of the step at hand is posted when all but `ahead` of the steps before it are done.
+void StageBuilder::post_after(std::uint32_t receive, std::int64_t ahead) {
+    const auto here = static_cast<std::int64_t>(ends_.size());
+    const std::int64_t after = here - 1 - ahead;
+    if (after >= block_begin_ || block_steps_ == 0) {
+        const std::uint32_t node = after >= 0 ? ends_[static_cast<std::size_t>(after)] : updated_;
+        t_.operations[t_.nodes[receive].operation].waits.push_back(node);
+    } else {  // a step of the iteration before; its node comes later
+        late_posts_.emplace_back(receive, std::max(after + block_steps_, here));
+    }
+}
+
+void StageBuilder::send(const ScheduleStep& step, bool forward) {
+    if (!(forward ? step.sends_forward : step.sends_backward))
+        return;
+    const bool up = runs_up(layout_.schedule, step.chunk);
+    const std::uint8_t stream = forward ? (up ? kSendForwardUp : kSendForward) : (up ? kSendBackwardUp : kSendBackward);
+    const PeerSlot slot = forward ? (up ? PeerSlot::send_forward_up : PeerSlot::send_forward)
+                                  : (up ? PeerSlot::send_backward_up : PeerSlot::send_backward);
+    message(stream, slot, true, {last_main_});
 }
 
 // A message that came in 1/tp pieces is put together inside the node.
@@ -261,45 +470,50 @@ void StageBuilder::exchange(const ScheduleStep& step) {
 }
 
 void StageBuilder::optimizer() {
-    const std::int64_t held = parameters_.total();
-    const std::int64_t own = layout_.zero >= 1 ? (held + layout_.dp - 1) / layout_.dp : held;
-    const std::int64_t gradients = layout_.zero >= 1 ? own : held;
+    const Held held = parameters_.sum();
+    const auto part = [](std::int64_t whole, std::int64_t parts) { return (whole + parts - 1) / parts; };
+    const std::int64_t own =
+        layout_.zero >= 1 ? part(held.dense, dense_.ranks) + part(held.expert, experts_.ranks) : held.total();
+    const std::int64_t gradients = own;
     std::vector<Kernel> kernels = optimizer_kernels(own, gradients, gradient_bytes_ == 4);
     if (!plan_.clip_gradients)
         kernels.erase(kernels.begin());  // the gradient norm
     add(std::move(kernels));
     flush("optimizer", Phase::optimizer);
     updated_ = last_main_;
-    if ((layout_.zero == 1 || layout_.zero == 2) && layout_.dp > 1)
+    if (layout_.zero == 1 || layout_.zero == 2)
         gather_after_optimizer();
 }
 
 void StageBuilder::gather_after_optimizer() {
     const bool overlap = plan_.overlap_param_gather;
     const std::uint8_t stream = overlap ? kParameter : kCompute;
-    const Bytes cap =
-        overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : parameters_.total() * activation_bytes_;
-    Bytes open = 0;
-    std::vector<std::int64_t> members;
+    const Bytes whole = parameters_.total() * activation_bytes_;
+    const Bytes cap = overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : whole;
+    Held open;
+    std::vector<UnitPlace> members;
     const auto emit = [&] {
-        if (open == 0)
-            return;
-        const std::uint32_t node =
-            collective(stream, Slot::parameter, Collective::all_gather, open, "parameter all-gather",
-                       Account::comm_parameter, Phase::gather, {last_main_});
-        if (overlap) {
-            for (const std::int64_t unit : members)
+        std::uint32_t node = program::kNone;
+        if (open.dense > 0 && dense_.ranks > 1)
+            node = collective(stream, Slot::parameter, Collective::all_gather, open.dense * activation_bytes_,
+                              "parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
+        if (open.expert > 0 && experts_.ranks > 1)
+            node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
+                              "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
+        if (overlap && node != program::kNone) {
+            for (const UnitPlace& unit : members)
                 gathered_[unit] = node;
         }
-        open = 0;
+        open = {};
         members.clear();
     };
-    for (std::int64_t chunk = 0; chunk < layout_.vpp; ++chunk) {
+    for (const std::int64_t chunk : chunks_in_model_order(true)) {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
-            open += list[u].parameters * activation_bytes_;
-            members.push_back(unit_number(chunk, u, layers_per_chunk_));
-            if (open >= cap)
+            open.dense += list[u].parameters.dense;
+            open.expert += list[u].parameters.expert;
+            members.emplace_back(chunk, u);
+            if (open.total() * activation_bytes_ >= cap)
                 emit();
         }
     }
@@ -308,19 +522,19 @@ void StageBuilder::gather_after_optimizer() {
 
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.
 void StageBuilder::reduce_at_end() {
-    const bool late = layout_.dp > 1 && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
-                      !plan_.overlap_grad_reduce;
+    const bool late = data_parallel_ && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
+                      !(plan_.overlap_grad_reduce && layout_.schedule != Schedule::dual_pipe);
     if (late) {
-        bucket_ = 0;
-        reduced_ = 0;
-        for (std::int64_t chunk = layout_.vpp - 1; chunk >= 0; --chunk) {
+        bucket_ = {};
+        expert_bucket_ = {};
+        for (const std::int64_t chunk : chunks_in_model_order(false)) {
             const std::vector<Unit> list = units(chunk);
             for (std::size_t done = 0; done < list.size(); ++done) {
                 reduce_unit(list[list.size() - 1 - done], chunk, done + 1 == list.size());
             }
         }
     }
-    if (a_.tied_embeddings && layout_.pp > 1 && (stage_ == 0 || stage_ == layout_.pp - 1)) {
+    if (a_.tied_embeddings && parts_embedding_and_head(layout_) && (stage_ == 0 || stage_ == layout_.pp - 1)) {
         for (const std::uint32_t node : reduction_nodes_)
             next_waits_.push_back(node);
         flush("embedding gradient", Phase::reduce);
@@ -330,8 +544,13 @@ void StageBuilder::reduce_at_end() {
     }
     for (const std::uint32_t node : reduction_nodes_)
         next_waits_.push_back(node);
-    const std::int64_t members = layout_.zero >= 1 ? layout_.world() : layout_.tp * layout_.pp;
-    if (plan_.clip_gradients && members > 1) {
+    const std::int64_t members = norm_over_world(layout_) ? layout_.world() : layout_.tp * layout_.pp;
+    const bool after_update = layout_.schedule == Schedule::zb_h2 || layout_.schedule == Schedule::zb_v;
+    if (plan_.clip_gradients && members > 1 && after_update) {
+        flush("step end", Phase::none);  // zero_bubble.hpp: nobody waits for the norm
+        collective(kNorm, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other, Phase::reduce,
+                   {last_main_});
+    } else if (plan_.clip_gradients && members > 1) {
         collective(kCompute, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other,
                    Phase::reduce);
         t_.operations.back().host_sync = true;
@@ -356,22 +575,36 @@ void StageBuilder::compact_streams() {
         op.stream = number[op.stream];
 }
 
-std::uint32_t StageBuilder::build(std::int64_t steps) {
+std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::int64_t steps) {
     t_.name = fmt::format("stage {}", stage_);
     const std::uint32_t repeat = open_repeat(steps);
     optimizer();
-    const std::vector<ScheduleStep> order =
-        schedule_steps(layout_.schedule, stage_, layout_.pp, layout_.vpp, plan_.micro_batches(), overlap_p2p_);
     for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp)) {
         const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
-        for (const ScheduleStep& step : block.steps) {
+        block_begin_ = static_cast<std::int64_t>(ends_.size());
+        block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
+        for (std::size_t i = 0; i < block.steps.size(); ++i) {
+            const ScheduleStep& step = block.steps[i];
             switch (step.kind) {
-                case ScheduleStep::Kind::forward: chunk_forward(step); break;
+                case ScheduleStep::Kind::forward:
+                    if (!step.paired) {
+                        chunk_forward(step);
+                        break;
+                    }
+                    chunk_pair(step, block.steps[++i]);
+                    ends_.push_back(last_main_);
+                    break;
                 case ScheduleStep::Kind::backward: chunk_backward(step); break;
+                case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
+                case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
                 case ScheduleStep::Kind::exchange: exchange(step); break;
             }
+            ends_.push_back(last_main_);
         }
         flush("forward", Phase::forward);
+        for (const auto& [receive, after] : late_posts_)
+            t_.operations[t_.nodes[receive].operation].waits.push_back(ends_[static_cast<std::size_t>(after)]);
+        late_posts_.clear();
         if (block.count > 1)
             close(node);
     }
@@ -389,26 +622,108 @@ std::uint32_t StageBuilder::build(std::int64_t steps) {
 }  // namespace
 }  // namespace stage
 
+std::string_view slot_name(Slot slot) {
+    switch (slot) {
+        case Slot::tp: return "tp";
+        case Slot::context: return "cp";
+        case Slot::expert: return "ep";
+        case Slot::expert_tensor: return "etp";
+        case Slot::parameter:
+        case Slot::gradient: return "dp";
+        case Slot::replica: return "dp replicas";
+        case Slot::expert_parameter:
+        case Slot::expert_gradient: return "expert dp";
+        case Slot::expert_replica: return "expert dp replicas";
+        case Slot::norm: return "all";
+        case Slot::embedding: return "embedding";
+        case Slot::count: break;
+    }
+    return "";
+}
+
+Account slot_account(Slot slot) {
+    switch (slot) {
+        case Slot::tp:
+        case Slot::expert_tensor: return Account::comm_tp;
+        case Slot::context: return Account::comm_cp;
+        case Slot::expert: return Account::comm_ep;
+        case Slot::parameter:
+        case Slot::expert_parameter: return Account::comm_parameter;
+        case Slot::gradient:
+        case Slot::replica:
+        case Slot::expert_gradient:
+        case Slot::expert_replica: return Account::comm_gradient;
+        case Slot::norm:
+        case Slot::embedding:
+        case Slot::count: break;
+    }
+    return Account::comm_other;
+}
+
+bool norm_over_world(const Layout& layout) { return layout.zero >= 1 || layout.ep > 1; }
+
+Held StageParameters::sum() const {
+    Held out{embedding + head, 0};
+    for (const Held& layer : layers) {
+        out.dense += layer.dense;
+        out.expert += layer.expert;
+    }
+    return out;
+}
+
+Sharding dense_sharding(const Layout& layout) {
+    const std::int64_t data = replicas(layout) * layout.cp;
+    if (layout.zero == 0 || layout.shard_group == 0)
+        return {data, 1};
+    return {layout.shard_group, data / layout.shard_group};
+}
+
+// A sharding group of g data ranks holds g / ep copies of an expert's data group, at least one.
+Sharding expert_sharding(const Layout& layout) {
+    const std::int64_t data = layout.tp * layout.cp * replicas(layout) / (layout.expert_tp() * layout.ep);
+    if (layout.zero == 0 || layout.shard_group == 0)
+        return {data, 1};
+    const std::int64_t span = layout.shard_group * layout.tp / (layout.expert_tp() * layout.ep);
+    const std::int64_t ranks = std::max<std::int64_t>(1, std::min(span, data));
+    return {ranks, data / ranks};
+}
+
+Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t layer) {
+    Architecture held = a;
+    held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
+    const LayerParameters p = layer_parameters(held, layer_shape(a, layer));
+    return {(p.attention + p.mlp) / layout.tp + p.norms + p.replicated, p.experts / (layout.ep * layout.expert_tp())};
+}
+
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage) {
     Architecture held = a;
     held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
     const ParameterCount count = count_parameters(held, padded_vocab(a, layout.tp));
     StageParameters out;
-    out.layer = (count.attention + count.mlp) / layout.tp + count.norms;
-    out.layers = a.layers / layout.pp;
-    if (stage == 0)
-        out.embedding = count.embedding / layout.tp + count.positions;
-    if (stage == layout.pp - 1) {
-        out.head = count.head / layout.tp + count.final_norm;
-        if (a.tied_embeddings && layout.pp > 1)
-            out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout); ++chunk) {
+        const std::int64_t at = virtual_stage(layout.schedule, layout.pp, stage, chunk);
+        const std::int64_t first = first_layer_of(a, layout, at);
+        for (std::int64_t layer = first; layer < first + layers_of(a, layout, at); ++layer)
+            out.layers.push_back(held_of_layer(a, layout, layer));
+        if (at == 0)
+            out.embedding = count.embedding / layout.tp + count.positions;
+        if (at == virtual_stages(layout) - 1) {
+            out.head = count.head / layout.tp + count.final_norm;
+            if (a.tied_embeddings && parts_embedding_and_head(layout))
+                out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+        }
     }
     return out;
 }
 
+bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software) {
+    return splits_backward(layout.schedule) || (software.p2p_overlap && layout.schedule == Schedule::interleaved);
+}
+
 std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
-                          std::int64_t stage, std::int64_t steps, ProgramParts parts) {
-    return stage::StageBuilder(a, plan, software, stage, parts).build(steps);
+                          std::int64_t stage, const std::vector<ScheduleStep>& order, std::int64_t steps,
+                          ProgramParts parts) {
+    return stage::StageBuilder(a, plan, software, stage, parts).build(order, steps);
 }
 
 }  // namespace fabricast

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <tuple>
-
 namespace fabricast::stage {
 
 std::uint32_t StageEmitter::label(std::string_view name, Account account, Phase phase, std::int64_t layer) {
@@ -81,26 +79,36 @@ void StageEmitter::flush(std::string_view name, Phase phase, std::int64_t layer)
     push(std::move(op));
 }
 
-std::uint32_t StageEmitter::call(Slot slot, Collective kind, Bytes bytes, std::string_view what, std::int32_t share) {
-    const auto key = std::make_tuple(slot, kind, bytes, share, std::string(what));
+std::uint32_t StageEmitter::call(const CallInfo& wanted) {
     for (std::uint32_t i = 0; i < parts_.calls.size(); ++i) {
-        const CallInfo& info = parts_.calls[i];
-        if (std::make_tuple(info.slot, info.kind, info.bytes, info.share, info.what) == key)
+        if (parts_.calls[i] == wanted)
             return i;
     }
-    parts_.calls.push_back({std::string(what), kind, slot, bytes, share});
-    p_.calls.push_back({static_cast<std::uint16_t>(slot), static_cast<std::uint8_t>(kind), bytes * share / 1000});
+    parts_.calls.push_back(wanted);
+    p_.calls.push_back({static_cast<std::uint16_t>(wanted.slot), static_cast<std::uint8_t>(wanted.kind),
+                        wanted.bytes * wanted.share / 1000});
     return static_cast<std::uint32_t>(p_.calls.size() - 1);
 }
 
 std::uint32_t StageEmitter::collective(std::uint8_t stream, Slot slot, Collective kind, Bytes bytes,
                                        std::string_view what, Account account, Phase phase,
                                        std::vector<std::uint32_t> waits, std::int64_t layer, std::int32_t share) {
+    CallInfo info;
+    info.what = what;
+    info.kind = kind;
+    info.slot = slot;
+    info.bytes = bytes;
+    info.share = share;
+    return collective(stream, info, account, phase, std::move(waits), layer);
+}
+
+std::uint32_t StageEmitter::collective(std::uint8_t stream, const CallInfo& info, Account account, Phase phase,
+                                       std::vector<std::uint32_t> waits, std::int64_t layer) {
     Operation op;
     op.kind = OpKind::collective;
     op.stream = stream;
-    op.payload = call(slot, kind, bytes, what, share);
-    op.label = label(what, account, phase, layer);
+    op.payload = call(info);
+    op.label = label(info.what, account, phase, layer);
     for (const std::uint32_t wait : waits) {
         if (wait != program::kNone && t_.operations[t_.nodes[wait].operation].stream != stream)
             op.waits.push_back(wait);

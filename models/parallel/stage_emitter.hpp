@@ -22,12 +22,18 @@ using program::Phase;
 enum StreamName : std::uint8_t {
     kCompute,
     kTensor,
+    kContext,
     kParameter,
     kGradient,
     kReceiveForward,
     kSendForward,
     kReceiveBackward,
     kSendBackward,
+    kReceiveForwardUp,  // the same for chunks that run up
+    kSendForwardUp,
+    kReceiveBackwardUp,
+    kSendBackwardUp,
+    kNorm,
     kStreamNames
 };
 
@@ -53,10 +59,12 @@ protected:
     void hold_gathered(Bytes bytes);
     // Ends the running segment; memory changes and waits ride on it.
     void flush(std::string_view name, Phase phase, std::int64_t layer = -1);
-    std::uint32_t call(Slot slot, Collective kind, Bytes bytes, std::string_view what, std::int32_t share);
+    std::uint32_t call(const CallInfo& info);
     std::uint32_t collective(std::uint8_t stream, Slot slot, Collective kind, Bytes bytes, std::string_view what,
                              Account account, Phase phase, std::vector<std::uint32_t> waits = {},
                              std::int64_t layer = -1, std::int32_t share = 1000);
+    std::uint32_t collective(std::uint8_t stream, const CallInfo& info, Account account, Phase phase,
+                             std::vector<std::uint32_t> waits, std::int64_t layer);
 
     const Architecture& a_;
     const TrainingPlan& plan_;

@@ -10,11 +10,15 @@ LayerEmitter::LayerEmitter(const Architecture& a, const TrainingPlan& plan, cons
     shard_.micro_batch = plan.micro_batch;
     shard_.sequence = plan.sequence;
     shard_.precision = plan.precision;
+    shard_.cp = layout_.cp;
+    shard_.ulysses = plan.context == ContextExchange::ulysses;
+    shard_.ep = layout_.ep;
+    shard_.etp = layout_.expert_tp();
+    shard_.expert_load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.expert_imbalance;
     activation_bytes_ = plan.precision == Precision::fp32 ? 4 : 2;
     gradient_bytes_ = software.fp32_reduce || plan.precision == Precision::fp32 ? 4 : 2;
     hidden_ = static_cast<std::int32_t>(software.tp_hidden_fraction * 1000 + 0.5);
     tensor_stream_ = software.tp_backward_overlap || hidden_ > 0 ? kTensor : kCompute;
-    layers_per_chunk_ = a.layers / (layout_.pp * layout_.vpp);
 }
 
 // Communicates between segments; the next segment needs the result.
@@ -64,14 +68,21 @@ void LayerEmitter::layer_forward(std::int64_t layer, Phase phase, std::string_vi
     ++passes_;
     add(forward(Piece::norm_attention), again);
     tensor_in(name, phase, layer);
-    add(forward(Piece::attention), again);
+    around_core(forward(Piece::attention, layer_shape(a_, layer)), false, again, name, phase, layer);
     tensor_out(name, phase, layer);
     add(forward(Piece::residual_attention), again);
     add(forward(Piece::norm_mlp), again);
-    tensor_in(name, phase, layer);
-    add(forward(Piece::mlp), again);
-    tensor_out(name, phase, layer);
+    if (layer_shape(a_, layer).moe)
+        moe_forward(layer, phase, name);
+    else
+        mlp_forward(layer, phase, name);
     add(forward(Piece::residual_mlp), again);
+}
+
+void LayerEmitter::mlp_forward(std::int64_t layer, Phase phase, std::string_view name) {
+    tensor_in(name, phase, layer);
+    add(forward(Piece::mlp), phase == Phase::recompute);
+    tensor_out(name, phase, layer);
 }
 
 // Backward of a column-row pair of linear layers: input gradients first, then weight gradients.
@@ -89,8 +100,8 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
         } else if (shard_.sequence_parallel) {
             tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", kName, phase, layer);
         }
-        add(backward_data_kernels(a_, shard_, software_, piece));
-        add(backward_weight_kernels(a_, shard_, software_, piece));
+        data_backward(piece, layer);
+        weight_backward(piece, layer);
         tensor_out(kName, phase, layer);
         return;
     }
@@ -100,7 +111,7 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
         gathered = collective(tensor_stream_, Slot::tp, Collective::all_gather, hidden_bytes(),
                               "tp all-gather (saved input)", Account::comm_tp, phase, {last_main_}, layer);
     }
-    add(backward_data_kernels(a_, shard_, software_, piece));
+    data_backward(piece, layer);
     flush(kName, phase, layer);
     const std::uint32_t reduced = collective(
         tensor_stream_, Slot::tp, shard_.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce,
@@ -108,9 +119,18 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
         {last_main_}, layer);
     if (gathered != program::kNone)
         next_waits_.push_back(gathered);
-    add(backward_weight_kernels(a_, shard_, software_, piece));
+    weight_backward(piece, layer);
     flush(kName, phase, layer);
     next_waits_.push_back(reduced);
+}
+
+void LayerEmitter::data_backward(Piece piece, std::int64_t layer) {
+    std::vector<Kernel> kernels = backward_data_kernels(a_, shard_, software_, piece, layer_shape(a_, layer));
+    around_core(std::move(kernels), true, false, "backward", Phase::backward, layer);
+}
+
+void LayerEmitter::weight_backward(Piece piece, std::int64_t layer) {
+    add(backward_weight_kernels(a_, shard_, software_, piece, layer_shape(a_, layer)));
 }
 
 void LayerEmitter::simple_backward(Piece piece) {
@@ -119,19 +139,24 @@ void LayerEmitter::simple_backward(Piece piece) {
 }
 
 void LayerEmitter::layer_backward(std::int64_t layer) {
-    const ActivationBytes activation = layer_activation(a_, shard_, software_, plan_.recompute);
+    const ActivationBytes activation = activation_of(layer);
+    const Recompute recompute = recompute_of(layer);
     hold(MemoryCause::temporary, activation.working);
-    if (plan_.recompute == Recompute::full) {
+    if (recompute == Recompute::full) {
         layer_forward(layer, Phase::recompute, "recompute");
         flush("recompute", Phase::recompute, layer);
     }
     ++passes_;
     simple_backward(Piece::residual_mlp);
-    block_backward(Piece::mlp, layer);
+    if (layer_shape(a_, layer).moe)
+        moe_backward(layer);
+    else
+        block_backward(Piece::mlp, layer);
     simple_backward(Piece::norm_mlp);
     simple_backward(Piece::residual_attention);
-    if (plan_.recompute == Recompute::selective)
-        add(attention_core_forward(a_, shard_, software_), true);
+    if (recompute == Recompute::selective)
+        around_core(attention_core_forward(a_, shard_, software_, layer_shape(a_, layer)), false, true, "backward",
+                    Phase::backward, layer);
     block_backward(Piece::attention, layer);
     simple_backward(Piece::norm_attention);
     hold(MemoryCause::temporary, -activation.working);
@@ -140,14 +165,22 @@ void LayerEmitter::layer_backward(std::int64_t layer) {
         flush("backward", Phase::backward, layer);  // given back before the next layer needs it
 }
 
+Recompute LayerEmitter::recompute_of(std::int64_t layer) const {
+    if (plan_.recompute_layers == 0)
+        return plan_.recompute;
+    return layer - first_of_chunk(a_, layout_, layer) < plan_.recompute_layers ? plan_.recompute : Recompute::none;
+}
+
 std::vector<LayerEmitter::Unit> LayerEmitter::units(std::int64_t chunk) const {
     std::vector<Unit> out;
-    if (first_virtual(chunk))
-        out.push_back({Unit::Kind::embedding, -1, parameters_.embedding});
-    for (std::int64_t i = 0; i < layers_per_chunk_; ++i)
-        out.push_back({Unit::Kind::layer, first_layer(chunk) + i, parameters_.layer});
-    if (last_virtual(chunk))
-        out.push_back({Unit::Kind::head, -1, parameters_.head});
+    const std::int64_t at = virtual_stage_of(chunk);
+    const std::int64_t first = first_layer_of(a_, layout_, at), layers = layers_of(a_, layout_, at);
+    if (at == 0)
+        out.push_back({Unit::Kind::embedding, -1, {parameters_.embedding, 0}});
+    for (std::int64_t layer = first; layer < first + layers; ++layer)
+        out.push_back({Unit::Kind::layer, layer, held_of_layer(a_, layout_, layer)});
+    if (at == virtual_stages(layout_) - 1)
+        out.push_back({Unit::Kind::head, -1, {parameters_.head, 0}});
     return out;
 }
 
@@ -159,12 +192,10 @@ void LayerEmitter::unit_forward(const Unit& unit) {
             add(embedding_forward(a_, shard_, software_));
             tensor_out("embedding", Phase::forward, -1);
             break;
-        case Unit::Kind::layer: {
-            const ActivationBytes activation = layer_activation(a_, shard_, software_, plan_.recompute);
-            hold(MemoryCause::activations, activation.kept);
+        case Unit::Kind::layer:
+            hold(MemoryCause::activations, activation_of(unit.layer).kept);
             layer_forward(unit.layer, Phase::forward, kName);
             break;
-        }
         case Unit::Kind::head:
             if (shard_.sequence_parallel)
                 tensor(Collective::all_gather, hidden_bytes(), "tp all-gather", kName, Phase::forward, -1);

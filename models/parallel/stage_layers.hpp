@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/parallel/placement.hpp"
 #include "models/parallel/stage_emitter.hpp"
 
 namespace fabricast::stage {
@@ -23,31 +24,65 @@ protected:
     void tensor_in(std::string_view segment, Phase phase, std::int64_t layer);
     void tensor_out(std::string_view segment, Phase phase, std::int64_t layer);
 
-    std::vector<Kernel> forward(Piece piece) { return forward_kernels(a_, shard_, software_, piece); }
+    std::vector<Kernel> forward(Piece piece, const LayerShape& shape = {}) {
+        return forward_kernels(a_, shard_, software_, piece, shape);
+    }
+    // Kernels of a block around an attention core, with the exchange of context parallelism at the core.
+    void around_core(std::vector<Kernel> kernels, bool backward, bool again, std::string_view name, Phase phase,
+                     std::int64_t layer);
+    void context_ring(const Kernel& core, bool backward, bool again, std::string_view name, Phase phase,
+                      std::int64_t layer);
+    void context(Collective kind, Bytes bytes, std::string_view what, std::string_view name, Phase phase,
+                 std::int64_t layer);
+    Bytes key_value_bytes() const;  ///< keys and values of this rank's tokens
+    // Tokens to their experts and back.
+    void to_experts(bool backward, std::string_view name, Phase phase, std::int64_t layer);
+    void from_experts(bool backward, std::string_view name, Phase phase, std::int64_t layer);
+    void expert_call(bool combine, bool backward, std::string_view name, Phase phase, std::int64_t layer);
+    void expert_tensor(Collective kind, std::string_view name, Phase phase, std::int64_t layer);
+    std::int64_t routed_tokens() const { return shard_.tokens() / layout_.tp; }
+
+    void mlp_forward(std::int64_t layer, Phase phase, std::string_view name);
+    void moe_forward(std::int64_t layer, Phase phase, std::string_view name);
+    void moe_backward(std::int64_t layer);
+    void moe_backward_input(std::int64_t layer);
+    void moe_backward_weight(std::int64_t layer);
+    Recompute recompute_of(std::int64_t layer) const;
+    ActivationBytes activation_of(std::int64_t layer) const {
+        return layer_activation(a_, shard_, software_, recompute_of(layer), layer_shape(a_, layer));
+    }
     void layer_forward(std::int64_t layer, Phase phase, std::string_view name);
     // Backward of a column-row pair of linear layers: input gradients first, then weight gradients.
     void block_backward(Piece piece, std::int64_t layer);
+    void data_backward(Piece piece, std::int64_t layer);
+    void weight_backward(Piece piece, std::int64_t layer);
     void simple_backward(Piece piece);
     void layer_backward(std::int64_t layer);
 
-    bool first_virtual(std::int64_t chunk) const { return stage_ == 0 && chunk == 0; }
-    bool last_virtual(std::int64_t chunk) const { return stage_ == layout_.pp - 1 && chunk == layout_.vpp - 1; }
-    std::int64_t first_layer(std::int64_t chunk) const { return (chunk * layout_.pp + stage_) * layers_per_chunk_; }
+    std::int64_t virtual_stage_of(std::int64_t chunk) const {
+        return virtual_stage(layout_.schedule, layout_.pp, stage_, chunk);
+    }
     struct Unit {
         enum class Kind : std::uint8_t { embedding, layer, head } kind;
-        std::int64_t layer;
-        std::int64_t parameters;
+        std::int64_t layer;  ///< of the whole model; -1 for embedding and head
+        Held parameters;
     };
     std::vector<Unit> units(std::int64_t chunk) const;
     void unit_forward(const Unit& unit);
     void unit_backward(const Unit& unit);
+    // stage_split.cpp: the two halves of the backward.
+    void block_backward_input(Piece piece, std::int64_t layer);
+    void block_backward_weight(Piece piece, std::int64_t layer);
+    void layer_backward_input(std::int64_t layer);
+    void layer_backward_weight(std::int64_t layer);
+    void unit_backward_input(const Unit& unit);
+    void unit_backward_weight(const Unit& unit);
 
     StageParameters parameters_;
     Shard shard_;
     Bytes activation_bytes_ = 2, gradient_bytes_ = 4;
     std::uint8_t tensor_stream_ = kCompute;
     std::int32_t hidden_ = 0;  ///< per mille of TP traffic beside the linear layers
-    std::int64_t layers_per_chunk_ = 0;
 };
 
 }  // namespace fabricast::stage

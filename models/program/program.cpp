@@ -275,6 +275,18 @@ std::string validate(const Program& program) {
     return {};
 }
 
+namespace {
+
+std::int64_t passes_of(const Node& node, const std::vector<std::int64_t>& bindings) {
+    if (node.kind == Node::Kind::block)
+        return 1;
+    if (node.bound == kNone)
+        return node.count;
+    return node.bound < bindings.size() ? bindings[node.bound] : 1;
+}
+
+}  // namespace
+
 MemoryPeak peak_memory(const Template& tmpl, const std::vector<std::int64_t>& bindings) {
     MemoryPeak now, peak;
     now.parts = tmpl.base_memory;
@@ -306,10 +318,7 @@ MemoryPeak peak_memory(const Template& tmpl, const std::vector<std::int64_t>& bi
                 ++n;
                 continue;
             }
-            const std::int64_t passes = node.kind == Node::Kind::block ? 1
-                                        : node.bound == kNone          ? node.count
-                                        : node.bound < bindings.size() ? bindings[node.bound]
-                                                                       : 1;
+            const std::int64_t passes = passes_of(node, bindings);
             for (std::int64_t pass = 0; pass < passes; ++pass) {
                 const MemoryPeak before = now;
                 self(self, n + 1, node.end);
@@ -321,6 +330,25 @@ MemoryPeak peak_memory(const Template& tmpl, const std::vector<std::int64_t>& bi
     };
     walk(walk, 0, static_cast<std::uint32_t>(tmpl.nodes.size()));
     return peak;
+}
+
+std::vector<std::int64_t> executions(const Template& tmpl, const std::vector<std::int64_t>& bindings) {
+    std::vector<std::int64_t> out(tmpl.operations.size(), 0);
+    const auto walk = [&](const auto& self, std::uint32_t begin, std::uint32_t end, std::int64_t times) -> void {
+        for (std::uint32_t n = begin; n < end;) {
+            const Node& node = tmpl.nodes[n];
+            if (node.kind == Node::Kind::operation) {
+                out[node.operation] += times;
+                ++n;
+            } else {
+                self(self, n + 1, node.end, times * passes_of(node, bindings));
+                n = node.end;
+            }
+        }
+    };
+    if (!tmpl.nodes.empty())
+        walk(walk, 1, tmpl.nodes[0].end, 1);
+    return out;
 }
 
 }  // namespace fabricast::program

@@ -182,4 +182,8 @@ struct MemoryPeak {
 };
 MemoryPeak peak_memory(const Template& tmpl, const std::vector<std::int64_t>& bindings = {});
 
+/// How often each operation of a template runs in one step; the outermost repeat is the step itself. Repeats bound per
+/// rank count as in peak_memory.
+std::vector<std::int64_t> executions(const Template& tmpl, const std::vector<std::int64_t>& bindings = {});
+
 }  // namespace fabricast::program

@@ -116,6 +116,23 @@ std::vector<Kernel> mtp_backward(const Architecture& a, const Shard& s, const So
     return kernels;
 }
 
+std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    loss(list, f);
+    list.gemm(n.tokens, n.hidden, n.vocab, detail::wide(s.precision), Account::gemm_ideal);
+    list.norm_data(a.rms_norm);
+    list.norm_weight(a.rms_norm);
+    return list.take();
+}
+
+std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
+    KernelList list(a, s, f);
+    const detail::LocalSizes& n = list.sizes();
+    list.gemm(n.vocab, n.hidden, n.tokens, detail::wide(s.precision), Account::gemm_ideal, 1, f.fp32_gradients);
+    return list.take();
+}
+
 std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients) {
     const std::int64_t gradient = fp32_gradients ? 4 : 2;
     std::vector<Kernel> kernels;

@@ -110,6 +110,9 @@ std::vector<Kernel> embedding_forward(const Architecture& a, const Shard& s, con
 std::vector<Kernel> embedding_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 std::vector<Kernel> head_forward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+/// head_backward in two parts: loss, input gradient and norm; weight gradient of the head.
+std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
+std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 
 /// Adam over `parameters` held by this rank, gradient norm and zeroing over `gradient_parameters`.
 std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients);
@@ -121,6 +124,12 @@ struct ActivationBytes {
 };
 ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r,
                                  const LayerShape& layer = {});
+/// Held between the pass for input gradients and the pass for weight gradients: inputs and output gradients of the linear
+/// layers (weight_inputs.cpp). Instead of, not on top of, layer_activation().kept.
+std::int64_t weight_gradient_bytes(const Architecture& a, const Shard& s, const SoftwareFeatures& f,
+                                   const LayerShape& layer = {});
+/// The same for the head: its input and the gradients of the logits.
+std::int64_t head_weight_gradient_bytes(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 /// Token ids and the dropout mask of the embedding.
 std::int64_t embedding_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 /// Held by the last stage while one micro-batch is in head and loss: inputs of final norm and head, logits.

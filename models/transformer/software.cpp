@@ -32,7 +32,10 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     f.host_per_kernel_s = 10e-6;
     f.host_per_layer_s = 0.92e-3;
     f.tp_backward_overlap = false;
+    f.fp32_gradients = false;
+    f.fp32_reduce = false;
     f.sources = {
+        "gradients of fp16 parameters are fp16 and are reduced as they are: DeepSpeed FP16 engine without ZeRO",
         "kernels as megatron-2022; a fork of the code before its tensor-parallel overlap, all such traffic exposed",
         "host 0.92 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
         "multi-node and one-node), where small models are host-bound",
@@ -65,10 +68,65 @@ SoftwareFeatures nemo_2024() {
     f.loss_bytes_per_logit = 12;
     f.logits_memory_per_logit = 4;
     f.cuda_graphs = true;
+    f.fp32_reduce = false;
     f.sources = {
         "kernels and overlap as megatron-core-2024",
+        "gradients travel in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 False (NeMo 2) in NVIDIA's "
+        "published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, pretrain_llama31.py)",
         "12 bytes per logit: fused cross entropy, as public NeMo performance recipes set it",
         "host free: CUDA graphs or never host-bound at the published sizes",
+    };
+    return f;
+}
+
+SoftwareFeatures nemo_2025() {
+    SoftwareFeatures f = nemo_2024();
+    f.name = "nemo-2025";
+    f.sources = {
+        "as nemo-2024; release 25.04 and later, whose MoE dispatch and kernels are newer",
+    };
+    return f;
+}
+
+SoftwareFeatures mlperf_2025() {
+    SoftwareFeatures f = nemo_2024();
+    f.name = "mlperf-2025";
+    f.tp_hidden_fraction = 0.7;
+    f.sources = {
+        "as nemo-2024 with the tuning of MLPerf Training v5.0 and v5.1 submissions (Llama 3.1 405B)",
+        "0.7 of TP traffic hidden with user buffers tuned per layer: fitted on those submissions",
+    };
+    return f;
+}
+
+SoftwareFeatures megatron_core_2025_no_overlap() {
+    SoftwareFeatures f = nemo_2024();
+    f.name = "megatron-core-2025-no-overlap";
+    f.tp_hidden_fraction = 0;
+    f.tp_backward_overlap = false;
+    f.p2p_overlap = false;
+    f.cuda_graphs = false;
+    f.sources = {
+        "Megatron-Core with Transformer Engine and fused cross entropy, every overlap switched off: the setting of "
+        "SimuMax's B200 measurements",
+    };
+    return f;
+}
+
+SoftwareFeatures maxtext_2024() {
+    SoftwareFeatures f;
+    f.name = "maxtext-2024";
+    f.attention = "auto";
+    f.fusion = Fusion::compiled;
+    f.fp32_gradients = false;
+    f.fp32_reduce = false;
+    f.loss_bytes_per_logit = 12;
+    f.logits_memory_per_logit = 6;
+    f.fsdp_copy_bytes = 0;
+    f.cuda_graphs = true;
+    f.sources = {
+        "JAX and XLA on GPUs: one compiled program, no host time; cuDNN attention; parameters sharded in place, so no "
+        "flat-buffer copies; gradients reduced in the parameters' type",
     };
     return f;
 }
@@ -119,6 +177,20 @@ SoftwareFeatures torchtitan_2024() {
     return f;
 }
 
+SoftwareFeatures torchtitan_2024_compile() {
+    SoftwareFeatures f = torch_fsdp_compile();
+    f.name = "torchtitan-2024-compile";
+    f.sources = {"as torchtitan-2024 without asynchronous tensor parallelism: all of its traffic is exposed"};
+    return f;
+}
+
+SoftwareFeatures torchtitan_2024_eager() {
+    SoftwareFeatures f = torch_fsdp();
+    f.name = "torchtitan-2024-eager";
+    f.sources = {"as torch-fsdp: torchtitan without torch.compile"};
+    return f;
+}
+
 SoftwareFeatures llm_foundry_2023() {
     SoftwareFeatures f = torch_fsdp();
     f.name = "llm-foundry-2023";
@@ -158,9 +230,15 @@ const std::vector<SoftwareFeatures>& software_stacks() {
         megatron_2022(),
         megatron_core_2024(),
         nemo_2024(),
+        nemo_2025(),
+        mlperf_2025(),
+        megatron_core_2025_no_overlap(),
+        maxtext_2024(),
         torch_fsdp(),
         torch_fsdp_compile(),
         torchtitan_2024(),
+        torchtitan_2024_compile(),
+        torchtitan_2024_eager(),
         llm_foundry_2023(),
         megatron_deepspeed_2023("deepspeed-2023"),
         megatron_deepspeed_2023("megatron-deepspeed-2023"),

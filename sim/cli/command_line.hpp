@@ -23,6 +23,8 @@ struct Verb {
 };
 
 int run(const Arguments& arguments);
+int explain(const Arguments& arguments);
+int compare(const Arguments& arguments);
 int presets(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int nccl(const Arguments& arguments);

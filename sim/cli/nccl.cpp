@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -49,7 +50,8 @@ Options description() {
     Options options;
     options.usage = "fabricast nccl --cluster SCENARIO.yaml|NODE [option]...";
     const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    options.named.add_options()("cluster", text("FILE"), "scenario file, or the name of a node preset")(
+    options.named.add_options()("cluster", text("FILE"),
+                                "scenario file (its cluster will do), or the name of a node preset")(
         "nodes", po::value<std::uint32_t>()->value_name("N"), "so many nodes instead of the scenario's")(
         "op", text("NAME"),
         "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
@@ -72,7 +74,8 @@ Options description() {
         "examples\n"
         "  fabricast nccl --cluster my.yaml\n"
         "  fabricast nccl --cluster hgx-h100 --nodes 4 --op all_to_all -b 1M -e 1G\n"
-        "  fabricast nccl --cluster my.yaml --ranks-per-node 1 --algo Ring --csv\n";
+        "  fabricast nccl --cluster my.yaml --ranks-per-node 1 --algo Ring --csv\n"
+        "  fabricast nccl --cluster a100-pcie-8 --set cluster.node.socket=\"16 GB/s\" -b 1M -e 1G\n";
     return options;
 }
 
@@ -171,15 +174,26 @@ NcclOptions read(const po::variables_map& values) {
 Scenario scenario_of(const NcclOptions& o) {
     const bool preset = Catalogue::builtin().find_node(o.cluster) != nullptr;
     Scenario s = preset ? parse_scenario(starter_scenario(o.cluster), o.cluster, o.overrides)
-                        : load_scenario(o.cluster, o.overrides);
+                        : load_scenario(o.cluster, o.overrides, Scope::cluster);
+    if (o.nodes > 0 && s.fabric_is_listed())
+        throw ScenarioError(
+            fmt::format("fabricast nccl: --nodes {}: {} lists its {} nodes; --ranks and "
+                        "--ranks-per-node take some of them",
+                        o.nodes, s.fabric.name, s.nodes));
     if (o.nodes > 0)
         s.nodes = o.nodes;
-    if (o.nodes > 1 && s.node.nics == 0)
+    if (o.nodes > s.node.nvlink_domain && s.node.nics == 0)
         throw ScenarioError(fmt::format("fabricast nccl: --nodes {}: the nodes of {} have no NIC", o.nodes, o.cluster));
-    if (!o.algorithms.empty())
+    if (!o.algorithms.empty()) {
         s.comm.algorithms = o.algorithms;
-    if (!o.protocols.empty())
+        for (CommSettings::Function& f : s.comm.functions)
+            f.algorithms.reset();
+    }
+    if (!o.protocols.empty()) {
         s.comm.protocols = o.protocols;
+        for (CommSettings::Function& f : s.comm.functions)
+            f.protocols.reset();
+    }
     s.comm.collnet = s.comm.collnet || o.collnet;
     s.comm.pxn = s.comm.pxn && !o.no_pxn;
     return s;
@@ -241,6 +255,24 @@ std::string title(const NcclOptions& o, const Scenario& s) {
                        s.comm.library, s.nodes, s.node.name, s.gpu.name);
 }
 
+/// The stated bound on what the two ways of timing differ by, and what these rows show of it.
+std::string bound_text(const std::vector<NcclRow>& rows) {
+    double most = 0;
+    std::size_t large = 0;
+    for (const NcclRow& row : rows) {
+        if (row.steps && row.size.bytes >= kStepsBoundFrom) {
+            most = std::max(most, std::abs(seconds(*row.steps) / row.time_s() - 1));
+            ++large;
+        }
+    }
+    if (large == 0)
+        return fmt::format("every step against the fluid model: bound {:.0f} % from 1 MiB on, no such row here",
+                           kStepsBound * 100);
+    return fmt::format(
+        "every step against the fluid model: {} rows of 1 MiB and more at most {:.1f} % apart, bound {:.0f} %", large,
+        most * 100, kStepsBound * 100);
+}
+
 std::string table_text(const NcclOptions& o, const Scenario& s, const std::vector<NcclRow>& rows,
                        const Terminal& terminal) {
     report::Page page(terminal.color, terminal.unicode, o.steps ? 164 : 140);
@@ -271,6 +303,8 @@ std::string table_text(const NcclOptions& o, const Scenario& s, const std::vecto
         table.row(cells);
     }
     table.print(page);
+    if (o.steps)
+        page.add(bound_text(rows)).end();
     return page.text();
 }
 
@@ -314,6 +348,8 @@ std::string table_json(const NcclOptions& o, const Scenario& s, const std::vecto
         if (o.steps)
             out["rows"].back()["steps_time_s"] = row.steps ? ordered_json(seconds(*row.steps)) : ordered_json();
     }
+    if (o.steps)
+        out["steps_bound"] = {{"from_bytes", kStepsBoundFrom}, {"share", kStepsBound}};
     return out.dump(2) + "\n";
 }
 
@@ -331,7 +367,7 @@ int nccl(const Arguments& arguments) {
             std::fprintf(stderr, "%s\n", note.c_str());
     }
     const Cluster cluster = build_cluster(scenario);
-    CommFacts facts = comm_facts(scenario);
+    CommFacts facts = comm_facts(scenario, cluster);
     facts.sharp = facts.sharp || options.collnet;
     options.request.members = members_of(options, cluster);
     std::vector<NcclRow> rows;

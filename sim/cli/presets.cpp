@@ -33,12 +33,19 @@ std::string_view fusion_text(Fusion fusion) {
 std::string tera(double value) { return value > 0 ? fmt::format("{:.1f}", value / 1e12) : "-"; }
 std::string giga(double value) { return value > 0 ? fmt::format("{:.0f}", value / 1e9) : "-"; }
 
+std::string board_text(const NodeSpec& node) {
+    if (node.board == Board::pcie)
+        return fmt::format("pcie {}", pcie_layout_name(node.pcie_layout));
+    return node.nvlink_domain > 1 ? fmt::format("nvswitch of {} nodes", node.nvlink_domain)
+                                  : std::string(board_name(node.board));
+}
+
 void print_nodes(report::Page& page) {
     page.add("Nodes (cluster.node.preset)", report::Paint::bold).end();
-    report::Table table("llrlrl");
-    table.row({"name", "GPU", "GPUs", "network adapters", "achieved", "CPU"});
+    report::Table table("llrllrl");
+    table.row({"name", "GPU", "GPUs", "joined by", "network adapters", "achieved", "CPU"});
     for (const NodeSpec& node : Catalogue::builtin().nodes()) {
-        table.row({node.name, node.gpu, fmt::format("{}", node.gpus),
+        table.row({node.name, node.gpu, fmt::format("{}", node.gpus), board_text(node),
                    fmt::format("{} x {:.0f} Gb/s", node.nics, node.nic_bits_per_s / 1e9),
                    report::percent(node.nic_efficiency), node.cpu});
     }
@@ -54,6 +61,18 @@ void print_gpus(report::Page& page) {
                    fmt::format("{:.1f}", static_cast<double>(gpu.memory_mib) / 1024),
                    fmt::format("{:.2f}", gpu.hbm_bytes_per_s / 1e12), giga(gpu.nvlink_nominal_bytes_per_s),
                    giga(gpu.nvlink_achieved_bytes_per_s), gpu.nvls ? "yes" : "no"});
+    }
+    table.print(page);
+}
+
+void print_networks(report::Page& page) {
+    page.heading("Networks (cluster.fabric.network); hops are what they cost beyond NCCL's own tables");
+    report::Table table("lrrrrl");
+    table.row({"name", "achieved", "LL hop us", "LL128 hop us", "Simple hop us", "LL128"});
+    for (const NetworkSpec& network : Catalogue::builtin().networks()) {
+        table.row({network.name, report::percent(network.efficiency), fmt::format("{:.1f}", network.ll_hop_us),
+                   fmt::format("{:.1f}", network.ll128_hop_us), fmt::format("{:.1f}", network.simple_hop_us),
+                   network.ll128 ? "yes" : "no"});
     }
     table.print(page);
 }
@@ -103,6 +122,7 @@ std::string presets_text(const Terminal& terminal) {
     print_nodes(page);
     print_gpus(page);
     print_fabrics(page);
+    print_networks(page);
     print_models(page);
     print_software(page);
     page.blank();
@@ -111,7 +131,8 @@ std::string presets_text(const Terminal& terminal) {
 }
 
 std::string presets_json() {
-    ordered_json nodes = ordered_json::array(), gpus = nodes, fabrics = nodes, models = nodes, software = nodes;
+    ordered_json nodes = ordered_json::array(), gpus = nodes, fabrics = nodes, networks = nodes, models = nodes,
+                 software = nodes;
     for (const NodeSpec& node : Catalogue::builtin().nodes()) {
         nodes.push_back({{"name", node.name},
                          {"gpu", node.gpu},
@@ -119,7 +140,13 @@ std::string presets_json() {
                          {"nics", node.nics},
                          {"nic_bits_per_s", node.nic_bits_per_s},
                          {"nic_efficiency", node.nic_efficiency},
-                         {"cpu", node.cpu}});
+                         {"cpu", node.cpu},
+                         {"board", board_name(node.board)},
+                         {"pcie_layout", pcie_layout_name(node.pcie_layout)},
+                         {"numa_nodes", node.numa_nodes},
+                         {"socket_bytes_per_s", node.socket_bytes_per_s},
+                         {"nvlink_domain", node.nvlink_domain},
+                         {"network", node.network}});
     }
     for (const GpuSpec& gpu : Catalogue::builtin().gpus()) {
         gpus.push_back({{"name", gpu.name},
@@ -135,6 +162,14 @@ std::string presets_json() {
         fabrics.push_back({{"name", fabric.name},
                            {"nodes_per_pod", fabric.nodes_per_pod},
                            {"switch_latency_s", fabric.switch_latency_s}});
+    }
+    for (const NetworkSpec& network : Catalogue::builtin().networks()) {
+        networks.push_back({{"name", network.name},
+                            {"efficiency", network.efficiency},
+                            {"ll_hop_us", network.ll_hop_us},
+                            {"ll128_hop_us", network.ll128_hop_us},
+                            {"simple_hop_us", network.simple_hop_us},
+                            {"ll128", network.ll128}});
     }
     for (const Architecture& model : architectures()) {
         models.push_back({{"name", model.name},
@@ -157,8 +192,8 @@ std::string presets_json() {
                             {"fp32_gradients", stack.fp32_gradients},
                             {"cuda_graphs", stack.cuda_graphs}});
     }
-    const ordered_json json = {{"schema_version", 1}, {"nodes", nodes},   {"gpus", gpus},
-                               {"fabrics", fabrics},  {"models", models}, {"software", software}};
+    const ordered_json json = {{"schema_version", 1},  {"nodes", nodes},   {"gpus", gpus},        {"fabrics", fabrics},
+                               {"networks", networks}, {"models", models}, {"software", software}};
     return json.dump(2) + "\n";
 }
 

@@ -47,7 +47,7 @@ bool is_scenario(const importers::SourceText& source) {
 std::string show(const importers::SourceText& source, const std::vector<std::string>& overrides, bool json,
                  report::Page& page) {
     if (importers::detect(source) == importers::Format::unknown && is_scenario(source)) {
-        const Scenario scenario = load_scenario(source.name(), overrides);
+        const Scenario scenario = load_scenario(source.name(), overrides, Scope::cluster);
         const Cluster cluster = build_cluster(scenario);
         return json ? cluster_json(scenario, cluster) : cluster_text(scenario, cluster, page);
     }

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "models/collectives/node_rings.hpp"
+
 namespace fabricast::cli {
 namespace {
 
@@ -312,6 +314,77 @@ std::vector<LinkRow> link_rows(const Links& links) {
     return out;
 }
 
+std::string node_line(const Scenario& s, const Cluster& cluster) {
+    std::string line = fmt::format("  a node: {} GPUs", cluster.gpus_per_node());
+    if (s.machine)
+        line += " as told by " + s.machine->source;
+    else if (s.node.board != Board::nvswitch && !s.fabric_is_listed())
+        line += fmt::format(", board {}", board_name(s.node.board));
+    const Links& links = cluster.links();
+    const auto rate = [&](LinkId link) { return bytes_per_s(links.capacity[index(link)]); };
+    if (cluster.has_nvswitch()) {
+        const double nvlink = rate(cluster.nvlink_up(GpuId{0}));
+        line += fmt::format(", NVLink {:.0f} GB/s a GPU, {:.1f} TB/s in all", nvlink / 1e9,
+                            nvlink * cluster.gpus_per_node() / 1e12);
+        if (cluster.nvlink_domain_count() < cluster.node_count())
+            line +=
+                fmt::format("; {} NVLink domains over {} nodes", cluster.nvlink_domain_count(), cluster.node_count());
+    } else if (cluster.has_pcie()) {
+        line += fmt::format(", PCIe {:.1f} GB/s a GPU", rate(cluster.pcie_up(GpuId{0})) / 1e9);
+    }
+    return line;
+}
+
+std::vector<GpuId> gpus_of_node(const Cluster& cluster) {
+    std::vector<GpuId> gpus;
+    for (std::uint32_t g = 0; g < cluster.gpus_per_node(); ++g)
+        gpus.push_back(GpuId{g});
+    return gpus;
+}
+
+/// "NV2 8, NV1 4, NVB 12, SYS 4": pairs of the first node by path, best first.
+std::string pair_classes(const Cluster& cluster) {
+    std::map<std::pair<PathType, int>, std::uint32_t> pairs;  // more lanes first
+    std::vector<LinkId> route;
+    const std::vector<GpuId> gpus = gpus_of_node(cluster);
+    for (std::size_t a = 0; a < gpus.size(); ++a) {
+        for (std::size_t b = a + 1; b < gpus.size(); ++b) {
+            const PathType type = cluster.path_type(gpus[a], gpus[b]);
+            int lanes = 0;
+            if (type == PathType::nvl && !cluster.has_nvswitch()) {
+                route.clear();
+                cluster.route(gpus[a], gpus[b], route);
+                lanes = static_cast<int>(cluster.links().parallel[index(route.front())]);
+            }
+            ++pairs[{type, -lanes}];
+        }
+    }
+    std::string text;
+    for (const auto& [kind, count] : pairs) {
+        const std::string name =
+            kind.second == 0 ? std::string(path_type_name(kind.first)) : fmt::format("NV{}", -kind.second);
+        text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", name, count, count == 1 ? "pair" : "pairs");
+    }
+    return text;
+}
+
+/// How collectives pass the GPUs of a node without an NVSwitch.
+std::string ring_line(const Cluster& cluster) {
+    constexpr std::size_t kMostShown = 16;
+    if (cluster.has_nvswitch() || cluster.gpus_per_node() < 2)
+        return {};
+    const NodeRings rings = node_rings(cluster, gpus_of_node(cluster));
+    if (rings.cycles.size() > 1)
+        return fmt::format("{} over NVLink, {:.0f} GB/s a GPU", rings.cycles.size(), rings.bytes_per_s / 1e9);
+    std::string order;
+    for (std::size_t i = 0; i < rings.cycles.front().size() && i < kMostShown; ++i)
+        order += fmt::format(" {}", rings.cycles.front()[i]);
+    return fmt::format("one,{}{}{}", order, rings.cycles.front().size() > kMostShown ? " ..." : "",
+                       rings.nvlink    ? ", all over NVLink"
+                       : rings.sockets ? ", over PCIe and between sockets"
+                                       : ", over PCIe");
+}
+
 }  // namespace
 
 std::string cluster_text(const Scenario& s, const Cluster& cluster, report::Page& page) {
@@ -319,17 +392,19 @@ std::string cluster_text(const Scenario& s, const Cluster& cluster, report::Page
                          s.nodes > 1 ? s.fabric.name : "one node"),
              Paint::bold)
         .end();
-    const double nvlink = s.gpu.nvlink_achieved_bytes_per_s, nic = s.node.nic_bits_per_s / 8 * s.node.nic_efficiency;
-    page.add(fmt::format("  a node: {} GPUs, NVLink {:.0f} GB/s a GPU, {:.1f} TB/s in all", s.node.gpus, nvlink / 1e9,
-                         nvlink * s.node.gpus / 1e12))
-        .end();
-    if (s.node.nics > 0) {
+    const double nic = s.node.nic_bits_per_s / 8 * s.node.nic_efficiency;
+    page.add(node_line(s, cluster)).end();
+    if (const std::string pairs = pair_classes(cluster); !pairs.empty())
+        page.add("  between its GPUs: " + pairs).end();
+    if (const std::string rings = ring_line(cluster); !rings.empty())
+        page.add("  rings of its GPUs: " + rings).end();
+    if (s.node.nics > 0 && !s.fabric_is_listed()) {
         page.add(fmt::format("  network: {} NICs of {:g} Gb/s on {} rails, {:g} GPUs a NIC, {:.0f} GB/s a node",
                              s.node.nics, s.node.nic_bits_per_s / 1e9, s.node.nics,
                              static_cast<double>(s.node.gpus) / s.node.nics, nic * s.node.nics / 1e9))
             .end();
     }
-    if (s.nodes > 1) {
+    if (s.nodes > 1 && !s.fabric_is_listed()) {
         page.add(fmt::format("  fabric: {} nodes a pod, oversubscription {:g}, {:.2f} us a switch",
                              s.fabric.nodes_per_pod, s.oversubscription, s.fabric.switch_latency_s * 1e6))
             .end();
@@ -344,10 +419,12 @@ std::string cluster_text(const Scenario& s, const Cluster& cluster, report::Page
                    fmt::format("{:.2f}", row.bytes_per_s * static_cast<double>(row.links) / 1e12)});
     }
     table.print(page);
-    if (!s.comm_notes.empty()) {
+    if (!s.comm_notes.empty() || !s.notes.empty()) {
         page.heading("Notes");
-        for (const std::string& note : s.comm_notes)
-            page.add("  " + note).end();
+        for (const auto* notes : {&s.notes, &s.comm_notes}) {
+            for (const std::string& note : *notes)
+                page.add("  " + note).end();
+        }
     }
     return page.text();
 }
@@ -364,6 +441,11 @@ std::string cluster_json(const Scenario& s, const Cluster& cluster) {
                         {"nics_per_node", s.node.nics},
                         {"nic_bits_per_s", s.node.nic_bits_per_s},
                         {"nvlink_bytes_per_s", s.gpu.nvlink_achieved_bytes_per_s},
+                        {"board", board_name(s.node.board)},
+                        {"gpu_pairs", pair_classes(cluster)},
+                        {"rings", ring_line(cluster)},
+                        {"nvlink_domains", cluster.nvlink_domain_count()},
+                        {"network", s.network ? s.network->name : ""},
                         {"fabric", s.fabric.name},
                         {"oversubscription", s.oversubscription},
                         {"links", ordered_json::array()},

@@ -15,6 +15,8 @@ const std::vector<std::string_view>& figure_names() {
                                                         "peak_tflops",
                                                         "mfu",
                                                         "hfu",
+                                                        "mfu_causal",
+                                                        "hfu_causal",
                                                         "exposed_comm_fraction",
                                                         "bubble_fraction",
                                                         "ps",
@@ -52,6 +54,10 @@ std::optional<double> figure(const Result& result, std::string_view name) {
         return h.mfu;
     if (name == "hfu")
         return h.hfu;
+    if (name == "mfu_causal")
+        return h.mfu_causal;
+    if (name == "hfu_causal")
+        return h.hfu_causal;
     if (name == "exposed_comm_fraction")
         return h.exposed_comm_fraction;
     if (name == "bubble_fraction")

@@ -6,9 +6,9 @@
 #include <cassert>
 
 #include "sim/report/expectation.hpp"
-#include "sim/report/views.hpp"
 #include "sim/report/sections.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast {
 namespace {
@@ -90,7 +90,9 @@ std::vector<Line> tail_lines(const Result& result, std::size_t remark_budget) {
         const std::string call =
             fmt::format("{} ({}, {}{}, {:.1f} GB/s busbw)", clean(row->what), clean(row->group), calls,
                         decimal_bytes(static_cast<double>(row->bytes)), row->busbw_bytes_per_s / 1e9);
-        const std::string link = row->limiting_link.empty() ? "" : clean(row->limiting_link) + ", in ";
+        std::string link = row->limiting_link.empty() ? "" : clean(row->limiting_link) + ", in ";
+        if (!row->limiting_place.empty())
+            link = row->limiting_place + ": " + link;
         lines.push_back({link.empty() ? "Traffic: " : "Limit: ", link + call, Paint::dim});
     }
     for (Line& line : expectation_lines(result))

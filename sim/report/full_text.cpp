@@ -6,9 +6,9 @@
 #include <cassert>
 
 #include "sim/report/expectation.hpp"
-#include "sim/report/views.hpp"
 #include "sim/report/sections.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast {
 namespace {
@@ -20,6 +20,17 @@ constexpr std::size_t kStagesAbreast = 8;
 
 double share(__int128 part, __int128 total) {
     return total > 0 ? static_cast<double>(part) / static_cast<double>(total) : 0.0;
+}
+
+void print_definitions(Page& page, const Result& result) {
+    const Headline h = headline(result);
+    page.heading("MFU and HFU: FLOPs / (step time x GPUs x dense peak)");
+    Table table("lrrl");
+    table.row({"attention scores", "MFU", "HFU", ""});
+    table.row({"in full", percent(h.mfu), percent(h.hfu), "as most frameworks print it"});
+    table.row({"causal, halved", percent(h.mfu_causal), percent(h.hfu_causal), "what a causal kernel computes"});
+    table.print(page);
+    page.add("  MFU counts the model's FLOPs once, HFU recomputed ones too", Paint::dim).end();
 }
 
 void print_waterfall(Page& page, const StepResult& step) {
@@ -107,21 +118,6 @@ void print_communication(Page& page, const std::vector<CommRow>& communication) 
     table.print(page);
 }
 
-void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_path) {
-    if (critical_path.empty())
-        return;
-    Picoseconds total = 0;
-    for (const CriticalEntry& entry : critical_path)
-        total += entry.ps;
-    page.heading("Critical path");
-    Table table("lrr");
-    table.row({"what", "time", "share"});
-    for (const CriticalEntry& entry : critical_path) {
-        table.row({clean(entry.what), duration(seconds(entry.ps)), percent(share(entry.ps, total))});
-    }
-    table.print(page);
-}
-
 void print_expectations(Page& page, const Result& result) {
     const std::vector<ExpectationOutcome> outcomes = check_expectations(result);
     if (outcomes.empty())
@@ -173,6 +169,7 @@ std::string full_text(const Result& result, bool color, bool unicode) {
     page.blank();
     print_headline(page, result);
     if (result.step.ps > 0) {
+        print_definitions(page, result);
         print_waterfall(page, result.step);
         print_stages(page, result.step);
     }

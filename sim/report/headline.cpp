@@ -1,4 +1,5 @@
-// MFU = model FLOPs / (step time x GPUs x dense peak); HFU the same with recomputation counted.
+// MFU = model FLOPs / (step time x GPUs x dense peak); HFU the same with recomputation counted. Attention scores count
+// in full; mfu_causal and hfu_causal count half of them.
 #include <cassert>
 
 #include "sim/report/views.hpp"
@@ -38,7 +39,10 @@ Headline headline(const Result& result) {
     h.model_tflops_per_gpu = model_flops_per_s / 1e12;
     if (step.peak_flops > 0) {
         h.mfu = model_flops_per_s / step.peak_flops;
-        h.hfu = step.hardware_flops / h.step_s / gpus / step.peak_flops;
+        const double possible = h.step_s * gpus * step.peak_flops;
+        h.hfu = step.hardware_flops / possible;
+        h.mfu_causal = (step.model_flops - step.attention_flops / 2) / possible;
+        h.hfu_causal = (step.hardware_flops - step.attention_hardware_flops / 2) / possible;
     }
 
     __int128 exposed = 0, total = 0;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cassert>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "models/transformer/architecture.hpp"
+#include "sim/report/exact.hpp"
 #include "sim/report/expectation.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/views.hpp"
@@ -15,24 +15,7 @@ namespace fabricast {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string decimal(unsigned __int128 value) {
-    std::string digits;
-    do {
-        digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
-        value /= 10;
-    } while (value != 0);
-    return digits;
-}
-
-/// Exact: a JSON integer where 64 bits hold it, else a string of digits.
-ordered_json exact(__int128 value) {
-    using Limits = std::numeric_limits<std::int64_t>;
-    if (value >= Limits::min() && value <= Limits::max())
-        return static_cast<std::int64_t>(value);
-    const auto digits = [](__int128 v) { return decimal(static_cast<unsigned __int128>(v)); };
-    return value < 0 ? "-" + digits(-value) : digits(value);
-}
+using report::exact;
 
 ordered_json number_or_null(double value, bool exists) { return exists ? ordered_json(value) : ordered_json(); }
 
@@ -95,6 +78,7 @@ ordered_json definitions_json(const Scenario& scenario) {
     const std::string_view precision = report::precision_text(scenario.training.precision);
     return {{"mfu", "model FLOPs / (step time x GPUs x peak); recomputation not counted"},
             {"hfu", "the same with recomputed FLOPs counted"},
+            {"mfu_causal", "mfu with attention scores halved, as a causal kernel computes them; hfu_causal likewise"},
             {"model_flops", flops_convention(scenario.model)},
             {"peak", fmt::format("dense {} FLOP/s of one GPU, 1 FMA = 2 FLOP; never the 2:4-sparse figure", precision)},
             {"time", "step.time_s is the period of repeated steps; ps are integer picoseconds"},
@@ -121,6 +105,8 @@ ordered_json step_json(const Result& result) {
                          {"peak_tflops", h.peak_tflops},
                          {"mfu", number_or_null(h.mfu, ran)},
                          {"hfu", number_or_null(h.hfu, ran)},
+                         {"mfu_causal", number_or_null(h.mfu_causal, ran)},
+                         {"hfu_causal", number_or_null(h.hfu_causal, ran)},
                          {"exposed_comm_fraction", number_or_null(h.exposed_comm_fraction, ran)},
                          {"bubble_fraction", number_or_null(h.bubble_fraction, ran)},
                          {"ps", step.ps},
@@ -177,7 +163,8 @@ ordered_json communication_json(const std::vector<CommRow>& communication) {
                         {"channels", row.channels},
                         {"time_s", row.time_s},
                         {"busbw_bytes_per_s", row.busbw_bytes_per_s},
-                        {"limiting_link", row.limiting_link}});
+                        {"limiting_link", row.limiting_link},
+                        {"limiting_place", row.limiting_place}});
     }
     return rows;
 }

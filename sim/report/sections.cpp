@@ -108,6 +108,22 @@ void print_headline(Page& page, const Result& result) {
     print_run(page, result, h);
 }
 
+void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_path) {
+    if (critical_path.empty())
+        return;
+    Picoseconds total = 0;
+    for (const CriticalEntry& entry : critical_path)
+        total += entry.ps;
+    page.heading("Critical path");
+    Table table("lrr");
+    table.row({"what", "time", "share"});
+    for (const CriticalEntry& entry : critical_path) {
+        table.row({clean(entry.what), duration(seconds(entry.ps)),
+                   percent(static_cast<double>(entry.ps) / static_cast<double>(total))});
+    }
+    table.print(page);
+}
+
 const CommRow* dominant_communication(const Result& result) {
     const auto exposed = [&](const CommRow& row) {
         return row.account == Account::count ? __int128{0}

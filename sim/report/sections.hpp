@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sim/report/page.hpp"
-#include "sim/report/views.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast::report {
 
@@ -12,6 +12,7 @@ inline constexpr std::size_t kScreenLines = 25;
 
 void print_verdict(Page& page, const Result& result);   ///< 2 lines: verdict and name; cluster, model, layout
 void print_headline(Page& page, const Result& result);  ///< at most 5 lines: MFU, step, tokens, memory, run
+void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_path);  ///< nothing when empty
 
 /// The communication whose exposed time is longest (or, if rows have no account, whose time on the wire is);
 /// nullptr without communication.

@@ -129,7 +129,8 @@ std::string_view precision_text(Precision precision) {
 }
 
 std::string_view schedule_text(Schedule schedule) {
-    static constexpr std::array<std::string_view, 3> kTexts = {"gpipe", "1f1b", "interleaved"};
+    static constexpr std::array<std::string_view, 7> kTexts = {"gpipe", "1f1b", "interleaved", "zb-h1",
+                                                               "zb-h2", "zb-v", "dual-pipe"};
     return kTexts[static_cast<std::size_t>(schedule)];
 }
 

@@ -10,7 +10,9 @@ namespace fabricast {
 /// Derived figures in one place, so that all views agree.
 struct Headline {
     double step_s = 0, tokens_per_s = 0, tokens_per_s_per_gpu = 0, model_tflops_per_gpu = 0, peak_tflops = 0;
-    double mfu = 0, hfu = 0, exposed_comm_fraction = 0, bubble_fraction = 0;
+    double mfu = 0, hfu = 0;                ///< attention in full
+    double mfu_causal = 0, hfu_causal = 0;  ///< attention halved: the scores a causal kernel computes
+    double exposed_comm_fraction = 0, bubble_fraction = 0;
     double days = 0, gpu_hours = 0, cost = 0;  ///< of run.tokens at this rate, no failures; 0 when not stated
 };
 Headline headline(const Result& result);

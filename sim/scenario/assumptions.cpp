@@ -91,6 +91,9 @@ void list_cluster(List& list, const Answers& answers, const Scenario& s) {
     const NodeSpec& n = s.node;
     list.constant("cluster.node.gpus", fmt::format("{}", n.gpus), "cluster.node.gpus", n.sources, "gpus");
     list_gpu(list, answers, s);
+    if (!answers.given("cluster.gpu_spread"))
+        list.add("cluster.gpu_spread", figure(s.gpu_spread), Origin::published,
+                 "GPUs of one node differ by 5 % and more between fastest and slowest (MAMF benchmark)");
     list.constant("cluster.node.nvlink_latency", microseconds(n.nvlink_latency_s), "cluster.node.nvlink_latency",
                   n.sources, "nvlink_latency");
     if (s.nodes == 1)

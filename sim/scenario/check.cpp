@@ -191,7 +191,8 @@ public:
             std::vector<std::string>& notes)
         : answers_(answers), diagnostics_(diagnostics), notes_(notes) {}
 
-    /// `path` is the table's name of the section, `shown` the user's (they differ inside lists).
+    /// `path` is the table's name of the section, `shown` the user's and that of its answers (they differ inside lists:
+    /// "links[]", "links[3]").
     void section(const Value& value, const std::string& path, const std::string& shown) {
         for (const Member& member : value.members) {
             const Field* field = find_field(join(path, member.key));
@@ -223,7 +224,7 @@ private:
         answer.place = member.place;
         if (field.kind == FieldKind::section || field.kind == FieldKind::open_map) {
             if (member.value.kind == Value::Kind::map) {
-                answers_[path] = answer;
+                answers_[shown] = answer;
                 section(member.value, path, shown);
             } else {
                 reject(member, field, shown);
@@ -231,9 +232,15 @@ private:
         } else if (field.kind == FieldKind::list) {
             if (member.value.kind != Value::Kind::list)
                 return reject(member, field, shown);
+            answer.integer = static_cast<std::int64_t>(member.value.items.size());
+            answers_[shown] = answer;
             for (std::size_t i = 0; i < member.value.items.size(); ++i) {
                 const Value& item = member.value.items[i];
                 const std::string name = fmt::format("{}[{}]", shown, i);
+                Answer whole;
+                whole.field = &field;
+                whole.place = item.place;
+                answers_[name] = whole;
                 if (item.kind == Value::Kind::map)
                     section(item, path + "[]", name);
                 else
@@ -241,7 +248,7 @@ private:
                                                                item.what(), listed(child_names(path + "[]"))));
             }
         } else if (reader.read(member.value, answer)) {
-            answers_[path] = answer;
+            answers_[shown] = answer;
         }
     }
 

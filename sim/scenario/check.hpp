@@ -18,10 +18,10 @@ namespace fabricast {
 
 struct Answer {
     const Field* field = nullptr;
-    Place place;        ///< of the value; of the key for sections and lists
-    std::string text;   ///< as typed
-    double number = 0;  ///< number, quantity in base units
-    std::int64_t integer = 0;
+    Place place;       ///< of the value; of the key for sections and lists; items of a list are answers too, "links[3]"
+    std::string text;  ///< as typed
+    double number = 0;         ///< number, quantity in base units
+    std::int64_t integer = 0;  ///< of a list its length
     bool flag = false;
     Dimension dimension = Dimension::none;
     std::string unit;             ///< as typed; currency of a price

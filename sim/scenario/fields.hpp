@@ -42,7 +42,7 @@ struct Field {
     FieldKind kind = FieldKind::section;
     std::string_view doc;
     std::string_view fallback = {};  ///< default as one would type it; empty: none, or derived
-    std::string_view allowed = {};   ///< choice: "a|b|c"; preset: "nodes", "gpus", "fabrics", "models", "software"
+    std::string_view allowed = {};   ///< choice: "a|b|c"; preset: "nodes", "gpus", "networks", "models", "software"
     Dimension dimension = Dimension::none;
     std::string_view example = {};  ///< unit to suggest
     double low = 0, high = 1e18;

@@ -9,6 +9,11 @@
 namespace fabricast {
 
 bool fill_cluster(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// Parts of fill_cluster: what the server is, and what the network is. Need the GPU and the NICs of the presets.
+void fill_board(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void fill_shape(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// A path of the scenario: relative to the file that names it, or to the working directory for an override.
+std::string path_beside(const Answer& file);
 bool fill_model(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 /// Needs cluster and model. Ends with check_layout.
 bool fill_training(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);

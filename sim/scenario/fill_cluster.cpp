@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "models/compute/spread.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -78,6 +79,8 @@ void fill_gpu(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                 fmt::format("cluster.node.nvlink_achieved: `{}` is above the nominal {} GB/s of one direction",
                             achieved->text, s.gpu.nvlink_nominal_bytes_per_s / 1e9));
     }
+    const Answer* spread = answers.given("cluster.gpu_spread");
+    s.gpu_spread = spread ? spread->number : kGpuSpread;
     if (const Answer* limit = answers.given("cluster.node.power_limit")) {
         s.power_limit_w = limit->number;
         if (limit->number > s.gpu.power_w)
@@ -87,7 +90,7 @@ void fill_gpu(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     }
 }
 
-void fill_nics(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
+void fill_nics(const Answers& answers, Scenario& s) {
     const Answer* on_node = answers.given("cluster.node.nic");
     const Answer* on_fabric = answers.given("cluster.fabric.nic");
     if (on_node && on_fabric && on_node->number != on_fabric->number)
@@ -100,10 +103,16 @@ void fill_nics(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                 "{}: {} is {} Gb/s for one adapter; adapters are rated in bits (b), not bytes (B)",
                 on_fabric ? "cluster.fabric.nic" : "cluster.node.nic", nic->text, s.node.nic_bits_per_s / 1e9));
     }
+}
+
+void check_nics(const Answers& answers, const Scenario& s, Diagnostics& diagnostics) {
     const Place place = answers.place("cluster.node.nics");
-    if (s.nodes > 1 && s.node.nics == 0)
+    const bool joined = s.node.nvlink_domain >= s.nodes || s.fabric_is_listed();
+    if (s.nodes > 1 && s.node.nics == 0 && !joined)
         diagnostics.error(place, fmt::format("cluster.node.nics: 0 adapters cannot connect {} nodes", s.nodes));
-    if (s.node.nics > 0 && s.node.gpus % s.node.nics != 0)
+    const bool listed = s.machine || s.fabric_is_listed();
+    const bool several = s.node.board != Board::nvswitch && s.node.nics % s.node.gpus == 0;
+    if (s.node.nics > 0 && s.node.gpus % s.node.nics != 0 && !listed && !several)
         diagnostics.error(place, fmt::format("cluster.node.nics: {} GPUs cannot be shared evenly among {} adapters",
                                              s.node.gpus, s.node.nics));
 }
@@ -125,7 +134,31 @@ void fill_fabric(Answers& answers, Scenario& s) {
     }
 }
 
-// "nic 3.2 at 0.5; gpu 1.0 nvlink at 0.9"
+/// Lanes of a whole link where the graph does not say: PCIe x16, InfiniBand 4x, all NVLinks of a GPU on an NVSwitch.
+std::uint32_t usual_lanes(std::string_view what, const Scenario& s) {
+    if (what.ends_with(" pcie"))
+        return 16;
+    if (what.starts_with("nic "))
+        return 4;
+    return what.ends_with(" nvlink") && s.node.board == Board::nvswitch ? nvlink_lanes(s.gpu) : 0;
+}
+
+/// "gpu 0.0 nvlink gpu 3 loses 1 lane"; false when it is not of this form.
+bool read_lost_lanes(std::string_view part, const Scenario& s, Scenario::DegradedPart& out) {
+    const std::size_t at = part.rfind(" loses ");
+    if (at == std::string_view::npos)
+        return false;
+    const std::string_view figure = part.substr(at + 7);
+    const auto [stop, error] = std::from_chars(figure.data(), figure.data() + figure.size(), out.lanes_lost);
+    const std::string_view word = figure.substr(static_cast<std::size_t>(stop - figure.data()));
+    if (error != std::errc() || out.lanes_lost == 0 || (word != " lane" && word != " lanes"))
+        return false;
+    out.what = part.substr(0, at);
+    out.lanes = usual_lanes(out.what, s);
+    return true;
+}
+
+// "nic 3.2 at 0.5; gpu 1.0 nvlink at 0.9; gpu 0.0 nvlink gpu 3 loses 1 lane"
 void fill_degraded(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     const Answer* a = answers.given("cluster.degraded");
     if (!a)
@@ -140,6 +173,10 @@ void fill_degraded(const Answers& answers, Scenario& s, Diagnostics& diagnostics
             part.remove_prefix(1);
         while (!part.empty() && part.back() == ' ')
             part.remove_suffix(1);
+        if (Scenario::DegradedPart lost; read_lost_lanes(part, s, lost)) {
+            s.degraded.push_back(lost);
+            continue;
+        }
         const std::size_t at = part.rfind(" at ");
         double factor = 0;
         if (at != std::string_view::npos) {
@@ -151,11 +188,12 @@ void fill_degraded(const Answers& answers, Scenario& s, Diagnostics& diagnostics
         if (!(factor > 0 && factor <= 1)) {
             diagnostics.error(answers.place("cluster.degraded"),
                               fmt::format("cluster.degraded: `{}` is no part and factor; write \"nic 3.2 at 0.5\", a "
-                                          "factor above 0 and at most 1, parts separated by ;",
+                                          "factor above 0 and at most 1, or \"gpu 0.0 pcie loses 8 lanes\", parts "
+                                          "separated by ;",
                                           part));
             return;
         }
-        s.degraded.push_back({std::string(part.substr(0, at)), factor});
+        s.degraded.push_back({std::string(part.substr(0, at)), factor, 0, 0});
     }
 }
 
@@ -166,7 +204,10 @@ void missing(const Answers& answers, std::string_view path, std::string_view why
 }
 
 bool fill_cluster(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
-    s.nodes = static_cast<std::uint32_t>(answers.get("cluster.nodes").integer);
+    const bool counted = answers.given("cluster.graph") || answers.given("cluster.fabric.file") ||
+                         answers.given("cluster.fabric.dimensions");
+    if (!counted || answers.given("cluster.nodes"))
+        s.nodes = static_cast<std::uint32_t>(answers.get("cluster.nodes").integer);
     const Answer* preset = answers.given("cluster.node.preset");
     if (!preset) {
         missing(answers, "cluster.node.preset",
@@ -186,11 +227,11 @@ bool fill_cluster(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (const Answer* cpu = answers.given("cluster.node.cpu"))
         s.node.cpu = cpu->text;
     fill_gpu(answers, s, diagnostics);
-    fill_nics(answers, s, diagnostics);
-
-    s.fabric = *Catalogue::builtin().find_fabric(s.nodes > 1 || answers.given("cluster.fabric.kind")
-                                                     ? answers.get("cluster.fabric.kind").text
-                                                     : "rail-fat-tree");
+    fill_board(answers, s, diagnostics);
+    fill_nics(answers, s);
+    s.fabric = *Catalogue::builtin().find_fabric("rail-fat-tree");
+    if (s.nodes > 1)
+        answers.get("cluster.fabric.kind");  // a default that decides
     set_integer(answers, "cluster.fabric.nodes_per_pod", s.fabric.nodes_per_pod);
     set_number(answers, "cluster.fabric.switch_latency", s.fabric.switch_latency_s);
     if (s.nodes > 1)
@@ -198,6 +239,8 @@ bool fill_cluster(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     else if (const Answer* ratio = answers.given("cluster.fabric.oversubscription"))
         s.oversubscription = ratio->number;
     fill_fabric(answers, s);
+    fill_shape(answers, s, diagnostics);
+    check_nics(answers, s, diagnostics);
     fill_degraded(answers, s, diagnostics);
     return diagnostics.ok();
 }

@@ -28,10 +28,15 @@ void fill_comm(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     for (const auto& [key, answer] : answers.below("comm.env."))
         env.push_back({key, answer->text, answer->place});
     const CommContext context{.sms = static_cast<int>(s.gpu.sms),
-                              .nvlink = s.gpu.nvlink_nominal_bytes_per_s > 0,
+                              .nvlink = s.gpu.nvlink_nominal_bytes_per_s > 0 && s.node.board != Board::pcie,
                               .nvls = s.gpu.nvls,
                               .network = s.nodes > 1};
     apply_comm_env(env, context, s.comm, s.comm_notes, diagnostics);
+    if (s.network && !s.network->ll128 && s.nodes > 1 && s.comm.protocols.empty()) {
+        s.comm.protocols = {Protocol::ll, Protocol::simple};
+        s.comm_notes.push_back(fmt::format("cluster.fabric.network: over {} NCCL runs without LL128 ({})",
+                                           s.network->name, s.network->sources.at("ll128")));
+    }
 }
 
 void fill_run(Answers& answers, Scenario& s, Diagnostics&) {

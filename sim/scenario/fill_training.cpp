@@ -45,6 +45,8 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.p2p_overlap = a->flag;
     if (const Answer* a = answers.given("training.software.tp_backward_overlap"))
         f.tp_backward_overlap = a->flag;
+    if (const Answer* a = answers.given("training.software.tp_hidden_fraction"))
+        f.tp_hidden_fraction = a->number;
     f.attention = resolve_attention(f, s.gpu);
     if (f.attention != "unfused" && !s.gpu.attention.contains(f.attention)) {
         std::string known = "unfused";
@@ -99,8 +101,22 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     l.sequence_parallel = answers.get("training.layout.sp").flag;
     l.pp = answers.get("training.layout.pp").integer;
     l.vpp = answers.get("training.layout.vpp").integer;
+    if (const Answer* layers = answers.given("training.layout.stage_layers")) {
+        for (const double number : layers->numbers) {
+            l.stage_layers.push_back(static_cast<std::int64_t>(number));
+            if (static_cast<double>(l.stage_layers.back()) != number)
+                diagnostics.error(layers->place,
+                                  fmt::format("training.layout.stage_layers: {} is no whole number", number));
+        }
+    }
     l.cp = answers.get("training.layout.cp").integer;
     l.ep = answers.get("training.layout.ep").integer;
+    l.etp = answers.get("training.layout.etp").integer;
+    l.shard_group = answers.get("training.layout.shard_group").integer;
+    const std::string& exchange = answers.get("training.layout.cp_exchange").text;
+    s.training.context = exchange == "ulysses"      ? ContextExchange::ulysses
+                         : exchange == "all_gather" ? ContextExchange::all_gather
+                                                    : ContextExchange::ring;
     l.zero = static_cast<int>(answers.get("training.layout.zero").integer);
     l.order = answers.get("training.layout.order").text;
     const std::int64_t gpus = std::int64_t{s.nodes} * s.node.gpus;
@@ -140,12 +156,23 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     }
 }
 
+Schedule schedule_from(const std::string& word) {
+    return word == "gpipe"         ? Schedule::gpipe
+           : word == "interleaved" ? Schedule::interleaved
+           : word == "zb-h1"       ? Schedule::zb_h1
+           : word == "zb-h2"       ? Schedule::zb_h2
+           : word == "zb-v"        ? Schedule::zb_v
+           : word == "dual-pipe"   ? Schedule::dual_pipe
+                                   : Schedule::one_f_one_b;
+}
+
 void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     TrainingPlan& t = s.training;
-    const std::string& word = answers.get("training.schedule").text;
-    t.layout.schedule = word == "gpipe"         ? Schedule::gpipe
-                        : word == "interleaved" ? Schedule::interleaved
-                                                : Schedule::one_f_one_b;
+    t.layout.schedule = schedule_from(answers.get("training.schedule").text);
+    if (t.layout.schedule == Schedule::zb_v && !answers.given("training.layout.vpp")) {
+        t.layout.vpp = 2;
+        s.notes.emplace_back("training.layout.vpp: 2, because zb-v gives every stage two chunks");
+    }
     if (t.layout.schedule == Schedule::one_f_one_b && t.layout.vpp > 1) {
         t.layout.schedule = Schedule::interleaved;
         s.notes.push_back(fmt::format("training.schedule: 1f1b with vpp {} is the interleaved schedule", t.layout.vpp));
@@ -154,6 +181,15 @@ void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     t.recompute = recompute == "full"        ? Recompute::full
                   : recompute == "selective" ? Recompute::selective
                                              : Recompute::none;
+    t.recompute_layers = answers.get("training.recompute_layers").integer;
+    const std::string& dispatch = answers.get("training.moe.dispatch").text;
+    t.dispatch = dispatch == "node_aware"   ? ExpertDispatch::node_aware
+                 : dispatch == "all_gather" ? ExpertDispatch::all_gather
+                                            : ExpertDispatch::all_to_all;
+    if (const Answer* capacity = answers.given("training.moe.capacity_factor"))
+        t.capacity_factor = capacity->number;
+    t.expert_imbalance = answers.get("training.moe.imbalance").number;
+    t.reshard_after_forward = answers.get("training.overlap.reshard").flag;
     t.overlap_grad_reduce = answers.get("training.overlap.grad_reduce").flag;
     t.overlap_param_gather = answers.get("training.overlap.param_gather").flag;
     t.reduce_every = answers.get("training.reduce_every").text == "step" ? ReduceEvery::step : ReduceEvery::micro_batch;
@@ -174,9 +210,13 @@ void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         s.notes.emplace_back("training.layout.sp: no effect with tp 1");
     if (t.overlap_param_gather && l.zero == 0)
         s.notes.emplace_back("training.overlap.param_gather: no effect with zero 0, parameters are not gathered");
-    if (t.overlap_grad_reduce && l.dp == 1)
+    if (t.overlap_grad_reduce && l.dp * l.cp == 1)
         s.notes.emplace_back("training.overlap.grad_reduce: no effect with dp 1");
-    if (l.zero > 0 && l.dp == 1)
+    if (answers.given("training.moe") && s.model.moe.experts == 0)
+        s.notes.push_back(fmt::format("training.moe: no effect, {} has no experts", s.model.name));
+    if (l.shard_group > 0 && l.zero == 0)
+        s.notes.emplace_back("training.layout.shard_group: no effect with zero 0, nothing is sharded");
+    if (l.zero > 0 && l.dp * l.cp == 1)
         s.notes.push_back(fmt::format("training.layout.zero: {} has no effect with dp 1", l.zero));
 }
 

@@ -20,7 +20,8 @@ std::string_view origin_name(Origin origin) {
     return {};
 }
 
-Scenario parse_scenario(const std::string& yaml, const std::string& name, const std::vector<std::string>& overrides) {
+Scenario parse_scenario(const std::string& yaml, const std::string& name, const std::vector<std::string>& overrides,
+                        Scope scope) {
     const Value root = assemble(yaml, name, overrides);
     Scenario s;
     s.file = name;
@@ -31,6 +32,13 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name, const 
     const Answer* title = answers.given("name");
     s.name = title ? title->text : std::filesystem::path(name).stem().string();
     const bool cluster = fill_cluster(answers, s, diagnostics);
+    if (scope == Scope::cluster && !answers.given("model") && !answers.given("training")) {
+        if (cluster)
+            fill_comm(answers, s, diagnostics);
+        fill_run(answers, s, diagnostics);
+        diagnostics.throw_if_any();
+        return s;
+    }
     const bool model = fill_model(answers, s, diagnostics);
     if (cluster && model)
         fill_training(answers, s, diagnostics);
@@ -44,12 +52,12 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name, const 
     return s;
 }
 
-Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides, Scope scope) {
     Diagnostics diagnostics;
     std::string text;
     read_file(path, {path, 0, 0}, text, diagnostics);
     diagnostics.throw_if_any();
-    return parse_scenario(text, path, overrides);
+    return parse_scenario(text, path, overrides, scope);
 }
 
 }  // namespace fabricast

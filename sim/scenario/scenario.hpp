@@ -15,7 +15,11 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
+#include "topologies/builders/grid.hpp"
+#include "topologies/builders/hand_made.hpp"
 #include "topologies/graph/routing_policy.hpp"
+#include "topologies/importers/fabric.hpp"
+#include "topologies/importers/machine.hpp"
 
 namespace fabricast {
 
@@ -47,13 +51,27 @@ struct Scenario {
     std::uint32_t levels = 2, pods_per_block = 1, planes = 1, spines = 0;
     double block_oversubscription = 1;
     RoutingPolicy routing;
+    std::optional<NetworkSpec> network;         ///< what a hop costs beyond NCCL's tables; where said or the node's own
+    std::optional<importers::Machine> machine;  ///< cluster.node.topology: the server as its file tells
+    std::optional<importers::FabricDescription> fabric_file;  ///< cluster.fabric.file without dimensions
+    std::vector<std::string> hosts;                           ///< of it, in node order; empty: all
+    std::uint32_t gpus_per_server = 1;                        ///< of it, where it lists GPUs alone
+    std::vector<GridAxis> grid;                               ///< cluster.fabric.dimensions, or those of the file
+    std::uint32_t inner_dimensions = 1;
+    std::optional<HandMade> graph;  ///< cluster.graph
+    std::string shape_where;        ///< place of the key that says what the cluster is, for errors
     struct DegradedPart {
         std::string what;  ///< "nic 3.2", "gpu 1.0 nvlink", a link name
         double factor = 1;
+        std::uint32_t lanes_lost = 0, lanes = 0;  ///< instead; lanes 0: the link's own
     };
     std::vector<DegradedPart> degraded;
     std::string degraded_where;  ///< place of the key, for errors
     double power_limit_w = 0;    ///< 0 = nominal
+    double gpu_spread = 0;       ///< standard deviation of speed between GPUs of one kind, as a share
+
+    /// Where rates and counts come from a file, a grid or a graph and not from a preset.
+    bool fabric_is_listed() const { return fabric_file || !grid.empty() || graph; }
     // model, training
     Architecture model;
     TrainingPlan training;
@@ -78,12 +96,15 @@ struct Scenario {
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
 };
 
+/// cluster: a file without `model` and `training` will do; what it has is read and checked all the same.
+enum class Scope : std::uint8_t { step, cluster };
+
 /// Throws ScenarioError. `overrides`: "training.layout.tp=4" each.
-Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides);
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides, Scope scope = Scope::step);
 
 /// Same from text, for tests; `name` stands in diagnostics for the file.
 Scenario parse_scenario(const std::string& yaml, const std::string& name,
-                        const std::vector<std::string>& overrides = {});
+                        const std::vector<std::string>& overrides = {}, Scope scope = Scope::step);
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();

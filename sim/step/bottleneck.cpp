@@ -2,6 +2,19 @@
 
 namespace fabricast {
 
+std::string place_of(const Links& links, LinkId link) {
+    switch (links.kind[index(link)]) {
+        case LinkKind::nvlink: return "NVLink inside the node";
+        case LinkKind::pcie: return "PCIe inside the node";
+        case LinkKind::host:
+            return links.name[index(link)].ends_with(" throughput") ? "host bridge inside the node"
+                                                                    : "link between sockets inside the node";
+        case LinkKind::nic: return "network adapter";
+        case LinkKind::fabric: return "trunk between switches";
+        default: return {};
+    }
+}
+
 Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Rate cap) {
     Rate narrowest = 0;
     LinkId where{};
@@ -15,7 +28,9 @@ Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Ra
     }
     if (cap > 0 && (narrowest == 0 || cap < narrowest))
         return {cap, "channels"};
-    return {narrowest, narrowest > 0 ? links.name[index(where)] : std::string()};
+    if (narrowest == 0)
+        return {};
+    return {narrowest, links.name[index(where)], place_of(links, where)};
 }
 
 }  // namespace fabricast

@@ -14,6 +14,7 @@ NodeShape node_shape(const GpuSpec& gpu, const NodeSpec& node);
 /// Throws ScenarioError when the fabric or a degraded part is refused.
 Cluster build_cluster(const Scenario& scenario);
 
-CommFacts comm_facts(const Scenario& scenario);
+/// cluster: build_cluster(scenario).
+CommFacts comm_facts(const Scenario& scenario, const Cluster& cluster);
 
 }  // namespace fabricast

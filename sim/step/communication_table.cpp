@@ -53,6 +53,7 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 continue;
             slowest = time;
             row.limiting_link = b.name;
+            row.limiting_place = b.place;
         }
         row.time_s = seconds(plan.latency + slowest);
         if (row.time_s > 0) {
@@ -60,9 +61,7 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 static_cast<double>(row.bytes) / row.time_s *
                 bus_bandwidth_factor(call.info.kind, static_cast<std::uint32_t>(group.members.size()));
         }
-        constexpr Account kSlotAccounts[] = {Account::comm_tp, Account::comm_parameter, Account::comm_gradient,
-                                             Account::comm_other, Account::comm_other};
-        row.account = kSlotAccounts[static_cast<std::size_t>(call.info.slot)];
+        row.account = slot_account(call.info.slot);
         add_row(out, std::move(row));
     }
     // one row for pipeline messages
@@ -84,6 +83,7 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 continue;
             slowest = time;
             row.limiting_link = b.name;
+            row.limiting_place = b.place;
         }
         row.time_s = seconds(slowest);
         row.busbw_bytes_per_s = static_cast<double>(row.bytes) / row.time_s;

@@ -1,16 +1,17 @@
 #include "sim/step/forecast.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "models/parallel/compiler.hpp"
+#include "models/compute/spread.hpp"
 #include "models/transformer/software.hpp"
-#include "sim/engine/engine.hpp"
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
+#include "sim/step/limit_hints.hpp"
 
 namespace fabricast {
 namespace {
@@ -31,8 +32,53 @@ std::vector<StageMemory> memory_table(const std::vector<StageSummary>& stages, c
     return out;
 }
 
-void fill_step(Result& result, const engine::EngineResult& run, const CompiledStep& compiled) {
-    StepResult& step = result.step;
+void fill_critical_path(Result& result, const engine::EngineResult& run, const program::Program& program) {
+    for (const engine::PathPart& part : engine::critical_path(program, run.path, run.path_begin, run.path_end)) {
+        const std::string_view name =
+            part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
+        result.critical_path.push_back({std::string(name), part.time});
+    }
+}
+
+}  // namespace
+
+ComputeOptions compute_options(const Scenario& s) {
+    ComputeOptions options;
+    options.attention = resolve_attention(s.software, s.gpu);
+    // Unfused attention is priced as GEMMs and memory passes; the model still wants the name of a kernel the GPU has.
+    if (options.attention == "unfused")
+        options.attention = s.gpu.attention.begin()->first;
+    if (s.power_limit_w > 0)
+        options.power_fraction = s.power_limit_w / s.gpu.power_w;
+    return options;
+}
+
+ComputeModel build_compute(const Scenario& s) { return ComputeModel(s.gpu, compute_options(s)); }
+
+BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps) {
+    BuiltStep built{build_cluster(s), {}};
+    const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
+    built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
+    for (std::uint32_t rank = 0; rank < built.compiled.program.ranks.size(); ++rank)
+        built.compiled.program.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
+    return built;
+}
+
+// Recomputation runs a forward, a third of the whole, again.
+StepResult step_of(const Scenario& s, const ComputeModel& compute) {
+    const TrainingPlan& plan = s.training;
+    StepResult step;
+    step.ranks = plan.layout.world();
+    step.tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence);
+    step.peak_flops = compute.peak_flops(plan.precision);
+    const auto batch = static_cast<double>(plan.global_batch), length = static_cast<double>(plan.sequence);
+    step.model_flops = model_flops(s.model, batch, length, padded_vocab(s.model, plan.layout.tp));
+    step.attention_flops = attention_flops(s.model, batch, length);
+    step.attention_hardware_flops = step.attention_flops * (plan.recompute == Recompute::none ? 1.0 : 4.0 / 3.0);
+    return step;
+}
+
+void fill_step(StepResult& step, const engine::EngineResult& run, const CompiledStep& compiled) {
     step.ps = run.period;
     step.periodic = run.periodic;
     step.steps_simulated = static_cast<int>(run.steps);
@@ -54,36 +100,12 @@ void fill_step(Result& result, const engine::EngineResult& run, const CompiledSt
     step.accounts[static_cast<std::size_t>(Account::idle)] += whole - sum;
 }
 
-void fill_critical_path(Result& result, const engine::EngineResult& run, const program::Program& program) {
-    for (const engine::PathPart& part : engine::critical_path(program, run.path, run.path_begin, run.path_end)) {
-        const std::string_view name =
-            part.account == Account::idle ? "idle" : std::string_view(program.names[part.name]);
-        result.critical_path.push_back({std::string(name), part.time});
-    }
-}
-
-}  // namespace
-
-ComputeModel build_compute(const Scenario& s) {
-    ComputeOptions options;
-    options.attention = resolve_attention(s.software, s.gpu);
-    // Unfused attention is priced as GEMMs and memory passes; the model still wants the name of a kernel the GPU has.
-    if (options.attention == "unfused")
-        options.attention = s.gpu.attention.begin()->first;
-    if (s.power_limit_w > 0)
-        options.power_fraction = s.power_limit_w / s.gpu.power_w;
-    return ComputeModel(s.gpu, options);
-}
-
 Result forecast(const Scenario& scenario, ForecastOptions options) {
     Result result;
     result.version = FABRICAST_VERSION;
     result.scenario = &scenario;
     const ComputeModel compute = build_compute(scenario);
-    result.step.ranks = scenario.training.layout.world();
-    result.step.tokens =
-        static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
-    result.step.peak_flops = compute.peak_flops(scenario.training.precision);
+    result.step = step_of(scenario, compute);
     result.ranks_simulated = static_cast<std::uint64_t>(result.step.ranks);
 
     const std::vector<StageSummary> stages =
@@ -93,7 +115,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         std::max_element(result.memory.begin(), result.memory.end(),
                          [](const StageMemory& a, const StageMemory& b) { return a.total_bytes < b.total_bytes; });
     const double use = static_cast<double>(fullest->total_bytes) / static_cast<double>(fullest->capacity_bytes);
-    if (use > 1) {
+    if (use > 1 && !options.over_memory) {
         constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
         result.verdict = "out of memory";
         result.failure = fmt::format("out of memory: stage {} needs {:.1f} GiB, a {} has {:.1f} GiB", fullest->stage,
@@ -102,25 +124,24 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.hints = what_would_fit(scenario, compute);
         return result;
     }
-    result.verdict = use > kTight ? "tight" : "fits";
+    result.verdict = use > 1 ? "out of memory" : use > kTight ? "tight" : "fits";
 
-    const Cluster cluster = build_cluster(scenario);
-    const CommModel comm(cluster, comm_facts(scenario), scenario.comm);
-    CompiledStep compiled;
+    std::optional<BuiltStep> built;
     try {
-        compiled = compile_step(scenario.model, scenario.training, scenario.software, cluster, compute, comm,
-                                options.max_steps);
+        built = build_step(scenario, compute, options.max_steps);
     } catch (const std::invalid_argument& refused) {  // as the library does: settings that leave a call no algorithm
         result.verdict = "refused by the communication library";
         result.failure = refused.what();
         return result;
     }
+    const CompiledStep& compiled = built->compiled;
+    const Cluster& cluster = built->cluster;
     result.step.model_flops = compiled.model_flops;
     result.step.hardware_flops = compiled.hardware_flops;
     result.communication = communication_table(compiled, cluster);
 
     engine::EngineOptions engine_options;
-    engine_options.track_path = true;
+    engine_options.track_path = options.critical_path;
     engine::EngineResult run = engine::Engine(compiled.program, cluster.links().capacity, engine_options).run();
     result.events = run.events;
     result.fingerprint = run.fingerprint;
@@ -129,8 +150,10 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.failure = run.message;
         return result;
     }
-    fill_step(result, run, compiled);
-    fill_critical_path(result, run, compiled.program);
+    fill_step(result.step, run, compiled);
+    if (options.critical_path)
+        fill_critical_path(result, run, compiled.program);
+    result.hints = limit_hints(result);
     return result;
 }
 

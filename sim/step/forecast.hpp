@@ -9,17 +9,36 @@
 #include <string>
 
 #include "models/compute/compute_model.hpp"
+#include "models/parallel/compiler.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/step/result.hpp"
+#include "topologies/graph/cluster.hpp"
 
 namespace fabricast {
 
 struct ForecastOptions {
-    int max_steps = 6;  ///< give up looking for a period after so many steps
+    int max_steps = 6;          ///< give up looking for a period after so many steps
+    bool over_memory = false;   ///< run also what does not fit: the verdict says so, the step is timed all the same
+    bool critical_path = true;  ///< follow the chain of causes; costs time and memory
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).
 Result forecast(const Scenario& scenario, ForecastOptions options = {});
 
+ComputeOptions compute_options(const Scenario& scenario);
 ComputeModel build_compute(const Scenario& scenario);
+
+/// What the engine runs: the program of a step and the links it runs on.
+struct BuiltStep {
+    Cluster cluster;
+    CompiledStep compiled;
+};
+/// Throws std::invalid_argument where the communication library refuses its settings. Memory is not looked at.
+BuiltStep build_step(const Scenario& scenario, const ComputeModel& compute, int max_steps);
+
+/// Tokens, FLOPs, peak: what does not depend on a run.
+StepResult step_of(const Scenario& scenario, const ComputeModel& compute);
+/// Period and accounts of a run.
+void fill_step(StepResult& step, const engine::EngineResult& run, const CompiledStep& compiled);
 
 }  // namespace fabricast

@@ -32,6 +32,7 @@ struct CommRow {
     double busbw_bytes_per_s = 0;
     std::string limiting_link;         ///< name of the link that sets its rate
     Account account = Account::count;  ///< where its exposed time goes; count = not said
+    std::string limiting_place = {};   ///< what the limiting link is: "PCIe inside the node", "network adapter"
 };
 
 struct StepResult {
@@ -40,8 +41,9 @@ struct StepResult {
     std::array<__int128, kAccountCount> accounts = {};          ///< rank-picoseconds, sum = ps * ranks
     std::vector<std::array<__int128, kAccountCount>> by_stage;  ///< the same per pipeline stage
     std::vector<std::int64_t> ranks_by_stage;
-    double tokens = 0, model_flops = 0, hardware_flops = 0;  ///< whole cluster, one step
-    double peak_flops = 0;                                   ///< one GPU, dense, in the training precision
+    double tokens = 0, model_flops = 0, hardware_flops = 0;    ///< whole cluster, one step
+    double attention_flops = 0, attention_hardware_flops = 0;  ///< the part of both that is attention scores, in full
+    double peak_flops = 0;                                     ///< one GPU, dense, in the training precision
     int steps_simulated = 0;
     bool periodic = true;  ///< false: ps is the last interval, offsets had not settled
 };

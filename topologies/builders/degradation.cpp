@@ -180,7 +180,7 @@ void apply(Cluster& cluster, const std::vector<Degradation>& degradations) {
                 refuse_build("'{}': {} bytes/s is not below the {} that {} has", d.what, rate, present,
                              cluster.links().name[index(link)]);
             }
-            cluster.degrade(link, rate_from_bytes_per_s(rate));
+            cluster.degrade(link, rate_from_bytes_per_s(rate), d.lanes == 0 ? d.lanes_lost : 0);
         }
     }
 }

@@ -5,7 +5,8 @@
 //   nic 3.2             NIC 2 of node 3                     gpu 1.0 nvlink          all NVLinks of GPU 0 of node 1
 //   gpu 1.0 nvlink gpu 3   the direct NVLink of a pair      gpu 1.0 pcie            the PCIe link of a GPU
 //   anything else       a link name, exactly as in Cluster::links().name (one direction)
-// How bad: a factor of the present capacity, an absolute rate, or lanes lost out of a number of lanes.
+// How bad: a factor of the present capacity, an absolute rate, or lanes lost out of a number of lanes. Lanes lost of the
+// link's own cables are gone from the start: what is laid over lanes (rings over direct NVLinks) counts those that remain.
 #pragma once
 
 #include <string>

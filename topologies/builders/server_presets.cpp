@@ -154,6 +154,30 @@ ServerShape pcie_server(std::uint32_t gpus, std::uint32_t gpus_per_switch, std::
     return shape;
 }
 
+ServerShape cascaded_pcie_server(std::uint32_t gpus, std::uint32_t gpus_per_switch, std::uint32_t numas,
+                                 std::uint32_t nics, const ServerRates& rates) {
+    if (gpus_per_switch < 2) {
+        refuse_build("gpus_per_switch {}: at least 2 on the lower switches", gpus_per_switch);
+    }
+    ServerShape shape = pcie_server(gpus, gpus_per_switch, numas, nics, rates);
+    std::vector<ServerShape::PcieSwitch> switches;
+    for (std::uint32_t numa = 0; numa < numas; ++numa) {
+        switches.push_back({{-1, numa}, rates.uplink_bytes_per_s});
+    }
+    for (const ServerShape::PcieSwitch& lower : shape.switches) {
+        switches.push_back({{static_cast<int>(lower.above.host), 0}, lower.uplink_bytes_per_s});
+    }
+    shape.switches = std::move(switches);
+    const auto one_down = [&](ServerShape::Place& place) { place.switch_index += static_cast<int>(numas); };
+    for (ServerShape::GpuPart& gpu : shape.gpus) {
+        one_down(gpu.place);
+    }
+    for (ServerShape::NicPart& nic : shape.nics) {
+        one_down(nic.place);
+    }
+    return shape;
+}
+
 ServerShape nvlink_rack_server(std::uint32_t gpus_per_host, std::uint32_t hosts_per_rack, const ServerRates& rates) {
     ServerShape shape = pcie_tree(gpus_per_host, 0, std::min(2u, gpus_per_host), gpus_per_host, rates);
     shape.nvswitch = true;

@@ -85,6 +85,9 @@ ServerShape full_mesh_server(std::uint32_t gpus, std::uint32_t lanes, std::uint3
 /// 0: all of a NUMA node on one host bridge, PHB), NUMA nodes filled in order.
 ServerShape pcie_server(std::uint32_t gpus, std::uint32_t gpus_per_switch, std::uint32_t numas, std::uint32_t nics,
                         const ServerRates& rates);
+/// The same with the switches of each NUMA node under one more switch: neighbours PIX, others of a NUMA node PXB.
+ServerShape cascaded_pcie_server(std::uint32_t gpus, std::uint32_t gpus_per_switch, std::uint32_t numas,
+                                 std::uint32_t nics, const ServerRates& rates);
 /// NVL72 and its kind: hosts of one rack on one NVSwitch domain, GPUs on the CPU by chip-to-chip links, a NIC each.
 ServerShape nvlink_rack_server(std::uint32_t gpus_per_host, std::uint32_t hosts_per_rack, const ServerRates& rates);
 

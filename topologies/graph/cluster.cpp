@@ -120,12 +120,17 @@ Picoseconds Cluster::latency(std::span<const LinkId> links) const {
     return sum;
 }
 
-void Cluster::degrade(LinkId link, Rate capacity) {
+void Cluster::degrade(LinkId link, Rate capacity, std::uint32_t cables_lost) {
     Rate& present = links_.capacity.at(index(link));
     if (capacity <= 0 || capacity > present) {
         throw std::invalid_argument(fmt::format("link {}: {} bytes/s must be above 0 and at most the {} it has",
                                                 links_.name[index(link)], bytes_per_s(capacity), bytes_per_s(present)));
     }
+    if (cables_lost >= links_.parallel[index(link)]) {
+        throw std::invalid_argument(fmt::format("link {}: {} cables lost of the {} it has", links_.name[index(link)],
+                                                cables_lost, links_.parallel[index(link)]));
+    }
+    links_.parallel[index(link)] -= cables_lost;
     present = capacity;
 }
 

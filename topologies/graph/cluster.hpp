@@ -93,8 +93,9 @@ public:
     /// Sum of link latencies along a route.
     Picoseconds latency(std::span<const LinkId> links) const;
 
-    /// Lowers a link's capacity; routes stay. Throws std::invalid_argument unless 0 < capacity <= the present one.
-    void degrade(LinkId link, Rate capacity);
+    /// Lowers a link's capacity, and its cables by those lost; routes stay. Throws std::invalid_argument unless
+    /// 0 < capacity <= the present one and a cable remains.
+    void degrade(LinkId link, Rate capacity, std::uint32_t cables_lost = 0);
 
 private:
     friend class ClusterBuilder;  ///< topologies/graph/cluster_graph.hpp: the Boost graph, checked, then frozen

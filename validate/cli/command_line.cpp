@@ -19,7 +19,8 @@ std::string main_help() {
         "examples\n"
         "  fabricast-validate score nccl all_reduce.log --node hgx-h100 --nodes 2\n"
         "  fabricast-validate score nccl logs/index.csv --loo --json\n"
-        "  fabricast-validate score nccl nccl_measured.csv\n\n"
+        "  fabricast-validate score nccl nccl_measured.csv\n"
+        "  fabricast-validate score runs published_runs.csv --source torchtitan\n\n"
         "exit codes: 0 done, 2 bad input, 70 a bug\n",
         FABRICAST_VERSION);
 }

@@ -22,6 +22,10 @@ int dispatch(const Arguments& arguments);
 
 /// fabricast-validate score KIND ...; arguments after the verb.
 int score(const Arguments& arguments);
+/// fabricast-validate score runs FILE ...; arguments after the kind.
+int score_runs(const Arguments& arguments);
+/// fabricast-validate score gemm|attention FILE; arguments after the kind.
+int score_kernels(const std::string& kind, const Arguments& arguments);
 
 /// To stdout, whole; throws UsageError when that fails (full disk).
 void print_result(std::string_view text);

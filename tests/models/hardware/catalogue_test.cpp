@@ -67,8 +67,13 @@ TEST(Catalogue, EveryNumberHasASource) {
             EXPECT_GT(found->second.size(), 10u) << gpu.name << ' ' << field;
         }
     }
-    for (const NodeSpec& node : Catalogue::builtin().nodes())
-        EXPECT_EQ(node.sources.size(), 8u) << node.name;
+    for (const NodeSpec& node : Catalogue::builtin().nodes()) {
+        for (const char* field :
+             {"gpus", "nics", "nic_rate", "nic_efficiency", "nvlink_latency", "pcie_latency", "nic_latency", "cpu"})
+            EXPECT_EQ(node.sources.count(field), 1u) << node.name << ' ' << field;
+        EXPECT_EQ(node.sources.count("socket"), node.socket_bytes_per_s > 0 ? 1u : 0u) << node.name;
+        EXPECT_EQ(node.sources.count("nvlink_domain"), node.nvlink_domain > 1 ? 1u : 0u) << node.name;
+    }
     for (const FabricSpec& fabric : Catalogue::builtin().fabrics())
         EXPECT_EQ(fabric.sources.size(), 2u) << fabric.name;
 }
@@ -87,6 +92,31 @@ TEST(Catalogue, KnownNamesAreFoundUnknownOnesAreNot) {
     EXPECT_EQ(catalogue.find_fabric(""), nullptr);
     EXPECT_TRUE(std::is_sorted(catalogue.gpus().begin(), catalogue.gpus().end(),
                                [](const GpuSpec& a, const GpuSpec& b) { return a.name < b.name; }));
+}
+
+TEST(Catalogue, BoardsThatAreNoNvswitch) {
+    const auto node = [](const char* name) { return *Catalogue::builtin().find_node(name); };
+    EXPECT_EQ(node("dgx1-v100").board, Board::cube_mesh);
+    EXPECT_EQ(node("a100-pcie-pairs").board, Board::pairs);
+    EXPECT_EQ(node("hgx-a100-4").board, Board::full_mesh);
+    for (const char* name : {"a100-pcie-8", "l40s-server", "rtx4090-server"})
+        EXPECT_EQ(node(name).board, Board::pcie) << name;
+    EXPECT_EQ(node("rtx4090-server").pcie_layout, PcieLayout::node);
+    EXPECT_DOUBLE_EQ(node("a100-pcie-8").socket_bytes_per_s, 10e9);
+    EXPECT_EQ(node("gb200-nvl72-tray").nvlink_domain, 18u);
+    EXPECT_EQ(node("gb200-nvl72-tray").gpus * 18, node("gb200-nvl72").gpus);
+    EXPECT_EQ(node("hgx-h100").board, Board::nvswitch);
+    EXPECT_FALSE(node("hgx-h100").network_named);
+    EXPECT_TRUE(node("aws-p5").network_named);
+    for (const Board board : {Board::nvswitch, Board::cube_mesh, Board::pairs, Board::full_mesh, Board::pcie})
+        EXPECT_EQ(find_board(board_name(board)), board);
+    EXPECT_FALSE(find_pcie_layout("qpi"));
+    const auto lanes = [](const char* gpu) { return nvlink_lanes(*Catalogue::builtin().find_gpu(gpu)); };
+    EXPECT_EQ(lanes("V100-SXM2-32G"), 6u);
+    EXPECT_EQ(lanes("A100-SXM-80G"), 12u);
+    EXPECT_EQ(lanes("H100-SXM-80G"), 18u);
+    EXPECT_EQ(lanes("GB200"), 18u);
+    EXPECT_EQ(lanes("L40S-48G"), 0u);
 }
 
 TEST(Catalogue, ValuesCarryTheirUnits) {

@@ -117,7 +117,8 @@ TEST_F(Compiled, GradientsAreReducedToTheByte) {
 
         // How many: a unit each when sharded; by cap or split otherwise, in each model chunk.
         const std::int64_t calls = total(by_kind).calls;
-        const std::int64_t units = parameters.layers + (parameters.embedding > 0) + (parameters.head > 0);
+        const auto layers = static_cast<std::int64_t>(parameters.layers.size());
+        const std::int64_t units = layers + (parameters.embedding > 0) + (parameters.head > 0);
         if (l.zero == 3) {
             EXPECT_EQ(calls, units * passes);
         } else if (!plan.bucket_split.empty()) {
@@ -126,7 +127,7 @@ TEST_F(Compiled, GradientsAreReducedToTheByte) {
             const Bytes cap = plan.bucket_bytes > 0 ? plan.bucket_bytes : 40'000'000 * job.gradient_bytes();
             std::int64_t buckets = 0;
             for (std::int64_t chunk = 0; chunk < l.vpp; ++chunk) {
-                const Bytes bytes = job.gradient_bytes() * (parameters.layer * parameters.layers / l.vpp +
+                const Bytes bytes = job.gradient_bytes() * (parameters.layers.front().dense * layers / l.vpp +
                                                             (chunk == 0 ? parameters.embedding : 0) +
                                                             (chunk == l.vpp - 1 ? parameters.head : 0));
                 buckets += (bytes + cap - 1) / cap;
@@ -388,7 +389,8 @@ TEST_F(Memory, PrefetchHoldsOneUnitMore) {
     const StageParameters p = stage_parameters(job_.model, plan.layout, 0);
     const Bytes more = held(true).total - held(false).total;
     EXPECT_GT(more, 0);
-    EXPECT_LE(static_cast<double>(more), 1.039 * 2 * static_cast<double>(std::max({p.layer, p.embedding, p.head})));
+    EXPECT_LE(static_cast<double>(more),
+              1.039 * 2 * static_cast<double>(std::max({p.layers.front().dense, p.embedding, p.head})));
 }
 
 TEST_F(Memory, RecomputingMoreHoldsLess) {

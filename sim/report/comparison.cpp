@@ -1,0 +1,47 @@
+#include "sim/report/comparison.hpp"
+
+#include <utility>
+
+namespace fabricast {
+
+Comparison compare(const Result& a, const Result& b, std::vector<KeyDifference> keys) {
+    Comparison c;
+    c.a = &a;
+    c.b = &b;
+    c.keys = std::move(keys);
+    c.ran = a.step.ps > 0 && b.step.ps > 0;
+    c.same_batch = a.step.tokens == b.step.tokens;
+    c.same_gpus = a.step.ranks == b.step.ranks;
+    if (!c.ran)
+        return c;
+    const auto per_gpu = [](__int128 rank_ps, const StepResult& step) {
+        return static_cast<double>(rank_ps) / static_cast<double>(step.ranks) / 1e12;
+    };
+    const auto per_token = [](__int128 rank_ps, const StepResult& step) {
+        return static_cast<double>(rank_ps) / 1e12 / (step.tokens / 1e6);
+    };
+    for (std::size_t i = 0; i < kAccountCount; ++i) {
+        if (a.step.accounts[i] == 0 && b.step.accounts[i] == 0)
+            continue;
+        AccountDifference row;
+        row.account = static_cast<Account>(i);
+        row.a_rank_ps = a.step.accounts[i];
+        row.b_rank_ps = b.step.accounts[i];
+        row.a_s = per_gpu(row.a_rank_ps, a.step);
+        row.b_s = per_gpu(row.b_rank_ps, b.step);
+        row.points = 100 * (row.b_s - row.a_s) / seconds(a.step.ps);
+        row.a_per_token = per_token(row.a_rank_ps, a.step);
+        row.b_per_token = per_token(row.b_rank_ps, b.step);
+        c.accounts.push_back(row);
+    }
+    const auto gpu_time = [](const StepResult& step) {
+        return seconds(step.ps) * static_cast<double>(step.ranks) / step.tokens;
+    };
+    c.gpu_s_per_token_ratio = gpu_time(b.step) / gpu_time(a.step);
+    const Scenario &sa = *a.scenario, &sb = *b.scenario;
+    if (sa.price_per_gpu_hour > 0 && sb.price_per_gpu_hour > 0 && sa.currency == sb.currency)
+        c.cost_ratio = c.gpu_s_per_token_ratio * sb.price_per_gpu_hour / sa.price_per_gpu_hour;
+    return c;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,46 @@
+// Two forecasts side by side.
+//
+//   per account   mean seconds per GPU of both, B - A, and points = 100 (B - A) / step of A
+//                 the differences sum to the difference of the steps, the points to its percentage
+//   by tokens     the same in GPU-seconds per million tokens, where batches or GPU counts differ: a longer iteration of a
+//                 larger batch is not slower. They sum to the difference of the steps per token, times GPUs
+//   cost          GPUs x price x step / tokens, of B over A; without prices the GPU-time alone
+//
+// A job that failed has no step; then only scenarios and memory are compared.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/report/measured.hpp"
+#include "sim/scenario/differences.hpp"
+#include "sim/step/result.hpp"
+
+namespace fabricast {
+
+struct AccountDifference {
+    Account account = Account::idle;
+    __int128 a_rank_ps = 0, b_rank_ps = 0;
+    double a_s = 0, b_s = 0;  ///< mean over the GPUs
+    double points = 0;
+    double a_per_token = 0, b_per_token = 0;  ///< GPU-seconds per million tokens
+};
+
+struct Comparison {
+    const Result *a = nullptr, *b = nullptr;
+    std::vector<KeyDifference> keys;
+    std::vector<Measurement> measured_a, measured_b;
+    bool ran = false;                          ///< both
+    bool same_batch = true, same_gpus = true;  ///< tokens of a step, GPUs
+    std::vector<AccountDifference> accounts;   ///< accounts that either has
+    double gpu_s_per_token_ratio = 0;          ///< of B over A
+    double cost_ratio = 0;  ///< of B over A per token; 0 where a price is missing or currencies differ
+};
+
+/// Results outlive the comparison.
+Comparison compare(const Result& a, const Result& b, std::vector<KeyDifference> keys);
+
+std::string comparison_text(const Comparison& comparison, bool color, bool unicode = true);
+std::string comparison_json(const Comparison& comparison);
+
+}  // namespace fabricast

@@ -1,0 +1,118 @@
+// Questions of users and what was observed (scenarios/acceptance, one file a configuration; sources in the files). Ratios pass
+// within 10 points, absolute figures within 20 %, unless a case says otherwise.
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "sim/step/explain.hpp"
+#include "support.hpp"
+
+namespace fabricast {
+namespace {
+
+using test::Forecast;
+using test::Overrides;
+
+Forecast run(const std::string& name, const Overrides& overrides = {}) {
+    Forecast f = test::run_file("scenarios/acceptance/" + name + ".yaml", overrides);
+    EXPECT_EQ(f.result.failure, "") << name;
+    return f;
+}
+
+double tokens_per_s_per_gpu(const Forecast& f) {
+    return f.step().tokens / f.seconds() / static_cast<double>(f.step().ranks);
+}
+
+double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024 * 1024); }
+
+double memory(const Forecast& f) {
+    std::int64_t most = 0;
+    for (const StageMemory& stage : f.result.memory)
+        most = std::max(most, stage.total_bytes);
+    return gib(most);
+}
+
+TEST(Acceptance, A5FsdpFrom8To128GpusKeepsItsSpeedAndFreesMemory) {
+    const Forecast small = run("a5-llama3-8b-fsdp-8"), large = run("a5-llama3-8b-fsdp-128");
+    const double scaling = tokens_per_s_per_gpu(large) / tokens_per_s_per_gpu(small);
+    const double freed = memory(small) - memory(large);
+    fmt::print(
+        "A5: {:.0f} to {:.0f} tokens/s/GPU, scaling {:.3f} (published 0.973), {:.1f} to {:.1f} GiB, freed {:.1f} "
+        "(published 15.4)\n",
+        tokens_per_s_per_gpu(small), tokens_per_s_per_gpu(large), scaling, memory(small), memory(large), freed);
+    EXPECT_NEAR(scaling, 0.973, 0.04);
+    EXPECT_NEAR(freed, 82.4 - 67.0, 3);
+    EXPECT_NEAR(tokens_per_s_per_gpu(small) / 5762, 1, 0.2);
+    EXPECT_NEAR(tokens_per_s_per_gpu(large) / 5605, 1, 0.2);
+    EXPECT_LT(test::exposed(large), 0.02);  // communication stays hidden
+}
+
+TEST(Acceptance, A6TensorParallelismThatMemoryDoesNotNeedCosts) {
+    const Forecast tp4 = run("a6-llama-13b-tp4"), tp2 = run("a6-llama-13b-tp2");
+    fmt::print("A6: tp 4 {:.0f} tokens/s/GPU (published 1900), tp 2 {:.0f} (vendor 2357), {:.3f} times\n",
+               tokens_per_s_per_gpu(tp4), tokens_per_s_per_gpu(tp2),
+               tokens_per_s_per_gpu(tp2) / tokens_per_s_per_gpu(tp4));
+    EXPECT_NEAR(tokens_per_s_per_gpu(tp4) / 1900, 1, 0.15);
+    EXPECT_NEAR(tokens_per_s_per_gpu(tp2) / 2357, 1, 0.15);
+    EXPECT_LT(memory(tp2), 79.3);
+    // Against the measured 1900 the plan is 24 % faster; against the forecast, which is 12 % above it, the wanted 15 % are 11.
+    EXPECT_GE(tokens_per_s_per_gpu(tp2) / 1900, 1.15);
+    EXPECT_GE(tokens_per_s_per_gpu(tp2) / tokens_per_s_per_gpu(tp4), 1.10);
+}
+
+TEST(Acceptance, A10Fp8SpeedsUpMatrixProductsOnly) {
+    const Forecast bf16 = run("a10-gpt-13b-bf16"), fp8 = run("a10-gpt-13b-fp8");
+    const double ratio = bf16.seconds() / fp8.seconds();
+    fmt::print("A10: {:.3f} s and {:.3f} s (published 0.34 and 0.24), {:.2f} times (published 1.42)\n", bf16.seconds(),
+               fp8.seconds(), ratio);
+    EXPECT_GE(ratio, 1.25);
+    EXPECT_LE(ratio, 1.6);
+    EXPECT_NEAR(bf16.seconds() / 0.34, 1, 0.2);
+    EXPECT_NEAR(fp8.seconds() / 0.24, 1, 0.2);
+    for (const Forecast* f : {&bf16, &fp8})
+        test::expect_exact_accounts(*f);
+    const auto time = [](const Forecast& f, Account a) { return f.account(a) * f.seconds(); };
+    const auto products = [&](const Forecast& f) { return time(f, Account::gemm_ideal) + time(f, Account::gemm_loss); };
+    EXPECT_LT(products(fp8), 0.65 * products(bf16));
+    EXPECT_NEAR(time(fp8, Account::attention), time(bf16, Account::attention), 1e-9);
+    EXPECT_NEAR(time(fp8, Account::optimizer), time(bf16, Account::optimizer), 1e-9);
+    EXPECT_GT(time(fp8, Account::memory_bound), time(bf16, Account::memory_bound));  // casts
+}
+
+double activations(const Forecast& f) {
+    return gib(f.result.memory.front().parts[static_cast<std::size_t>(MemoryCause::activations)]);
+}
+
+TEST(Acceptance, A11SelectiveRecomputationHasNothingToDropWithFlashAttention) {
+    const Overrides selective = {"training.recompute=selective"};
+    const Forecast flash = run("a11-gpt-flash"), flash_selective = run("a11-gpt-flash", selective);
+    const Forecast unfused = run("a11-gpt-unfused"), unfused_selective = run("a11-gpt-unfused", selective);
+    fmt::print("A11: activations {:.2f} to {:.2f} GiB with flash attention, {:.2f} to {:.2f} GiB without\n",
+               activations(flash), activations(flash_selective), activations(unfused), activations(unfused_selective));
+    EXPECT_GT(5.0 * 16 * 2048 / 2048, 34.0);  // 5 a s / h of the shape, against the 34 of everything else
+    EXPECT_LT(1 - activations(flash_selective) / activations(flash), 0.05);
+    EXPECT_LT(1 - memory(flash_selective) / memory(flash), 0.05);
+    EXPECT_GT(1 - activations(unfused_selective) / activations(unfused), 0.50);
+}
+
+TEST(Acceptance, A15WhereTheStepGoesAddsUpAndHasCeilings) {
+    const Scenario s =
+        load_scenario(std::string(FABRICAST_SOURCE_DIR) + "/scenarios/acceptance/a5-llama3-8b-fsdp-8.yaml", {});
+    const Explanation e = explain(s);
+    __int128 sum = 0;
+    for (const __int128 part : e.run.step.accounts)
+        sum += part;
+    EXPECT_TRUE(sum == static_cast<__int128>(e.run.step.ps) * e.run.step.ranks);
+    const auto ceiling = [&](const std::string& key) {
+        const auto at =
+            std::find_if(e.ceilings.begin(), e.ceilings.end(), [&](const Ceiling& c) { return c.key == key; });
+        return at == e.ceilings.end() ? 0.0 : seconds(at->ps);
+    };
+    // Full recomputation is a forward, between a fifth and a quarter of the step; the source of A15 has 5.1 of 18.0 s.
+    EXPECT_NEAR(ceiling("no_recompute") / seconds(e.run.step.ps), 0.77, 0.05);
+    EXPECT_LT(ceiling("perfect_overlap"), seconds(e.run.step.ps));
+}
+
+}  // namespace
+}  // namespace fabricast

@@ -1,0 +1,103 @@
+#include "validate/ingest/published_runs.hpp"
+
+#include <fmt/format.h>
+
+#include "validate/ingest/csv.hpp"
+#include "validate/ingest/ingest_error.hpp"
+
+namespace fabricast {
+namespace {
+
+class RowReader {
+public:
+    RowReader(const Csv& table, std::size_t row, const std::string& file) : table_(table), row_(row), file_(file) {}
+
+    const std::string& text(std::string_view column) const { return table_.text(row_, column); }
+    std::int64_t size(std::string_view column) const {
+        const std::int64_t value = table_.integer(row_, column);
+        if (value < 1)
+            refuse(fmt::format("column {}: {} must be 1 or more", column, value));
+        return value;
+    }
+    std::optional<std::int64_t> size_if_any(std::string_view column) const {
+        if (text(column).empty())
+            return std::nullopt;
+        return size(column);
+    }
+    [[noreturn]] void refuse(const std::string& sentence) const {
+        throw IngestError(file_, table_.line(row_), sentence);
+    }
+
+private:
+    const Csv& table_;
+    std::size_t row_;
+    const std::string& file_;
+};
+
+PublishedRun read_row(const RowReader& row, const Csv& table, std::size_t index) {
+    PublishedRun run;
+    run.id = row.text("id");
+    run.source_key = row.text("source_key");
+    run.source = row.text("source");
+    run.notes = row.text("notes");
+    run.line = table.line(index);
+    run.full = true;
+    run.gpu = row.text("gpu");
+    run.intranode = row.text("intranode");
+    run.internode = row.text("internode");
+    run.gpus = row.size("gpus");
+    run.gpus_per_node = row.size_if_any("gpus_per_node").value_or(run.gpus);
+    run.model = row.text("model");
+    run.params_b = table.number_if_any(index, "params_b");
+    run.layers = row.size("layers");
+    run.hidden = row.size("hidden");
+    run.heads = row.size("heads");
+    run.sequence = row.size("seq_len");
+    run.kv_heads = row.size_if_any("kv_heads");
+    run.ffn = row.size_if_any("ffn_hidden");
+    run.vocab = row.size_if_any("vocab");
+    run.experts = row.size_if_any("experts");
+    run.top_k = row.size_if_any("topk");
+    run.precision = row.text("precision");
+    run.zero = row.text("zero_stage_or_fsdp");
+    run.recompute = row.text("recompute");
+    run.flash_attention = row.text("flash_attention");
+    run.overlap = row.text("overlap");
+    run.sp = row.text("sp");
+    run.tp = row.size("tp");
+    run.pp = row.size("pp");
+    run.cp = row.size_if_any("cp").value_or(1);
+    run.ep = row.size_if_any("ep").value_or(1);
+    run.dp = row.size("dp");
+    run.vpp = row.size_if_any("vpp");
+    run.micro_batch = row.size("micro_batch");
+    run.global_batch = row.size("global_batch");
+    run.step_s = table.number(index, "measured_step_s");
+    if (!(run.step_s > 0))
+        row.refuse(fmt::format("measured_step_s: {} s is no step time", run.step_s));
+    if (run.tp * run.pp * run.cp * run.dp != run.gpus)
+        row.refuse(fmt::format("tp {} x pp {} x cp {} x dp {} is not the {} GPUs of the row", run.tp, run.pp, run.cp,
+                               run.dp, run.gpus));
+    return run;
+}
+
+std::vector<PublishedRun> read(const Csv& table, const std::string& file) {
+    std::vector<PublishedRun> runs;
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        if (table.text(i, "config") == "full")
+            runs.push_back(read_row(RowReader(table, i, file), table, i));
+    }
+    return runs;
+}
+
+}  // namespace
+
+std::vector<PublishedRun> read_published_runs(const std::filesystem::path& path) {
+    return read(Csv::read(path), path.string());
+}
+
+std::vector<PublishedRun> parse_published_runs(std::string_view text, const std::string& file) {
+    return read(Csv::parse(text, file), file);
+}
+
+}  // namespace fabricast

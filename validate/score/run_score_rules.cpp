@@ -1,0 +1,370 @@
+#include "validate/score/run_score_rules.hpp"
+
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace fabricast {
+namespace {
+
+// Values: nics "8 x 400" (adapters a node, Gb/s each); 1 x 400 per GPU is "gpu x 400".
+constexpr FillRule kRules[] = {
+    // ---- the machine
+    {"*", "gpu=A100-40G-SXM", "node", "hgx-a100-40g", "8-GPU NVSwitch board of that part"},
+    {"*", "gpu=A100-80G-SXM", "node", "hgx-a100-80g", "8-GPU NVSwitch board of that part"},
+    {"*", "gpu=A100", "node", "hgx-a100-80g", "memory size not stated; 80 GB fits every row"},
+    {"*", "gpu=H100-80G-SXM", "node", "hgx-h100", "8-GPU NVSwitch board of that part"},
+    {"*", "gpu~HBM2e", "node", "hgx-h100-hbm2e", "the 500 W part with HBM2e (2.4 TB/s)"},
+    {"*", "gpu=H200-141G-SXM", "node", "hgx-h200", "8-GPU NVSwitch board of that part"},
+    {"*", "gpu=B200", "node", "hgx-b200", "8-GPU NVSwitch board of that part"},
+    {"*", "gpu=GB200", "node", "gb200-nvl72", "one NVLink domain of up to 72 GPUs"},
+    {"*", "gpu=GB300", "node", "gb300-nvl72", "one NVLink domain of up to 72 GPUs"},
+
+    // ---- the fabric
+    {"*", "internode~1600 Gbps", "nics", "8 x 200", "1600 Gb/s a node"},
+    {"*", "internode~800 Gb/s per node", "nics", "8 x 100", "800 Gb/s a node"},
+    {"*", "internode~800 Gbps per node", "nics", "8 x 100", "800 Gb/s a node"},
+    {"*", "internode~400 Gbps per node", "nics", "4 x 100", "400 Gb/s a node, the cloud's four adapters"},
+    {"*", "internode~400 Gb/s", "nics", "gpu x 400", "stated per GPU"},
+    {"*", "internode~HDR200", "nics", "8 x 200", "eight HDR adapters a node"},
+    {"*", "internode~4x100 Gb", "nics", "4 x 100", "four adapters a node"},
+    {"*", "internode~XDR800", "nics", "gpu x 800", "one adapter a GPU"},
+    {"*", "internode~NDR400", "nics", "gpu x 400", "one adapter a GPU"},
+    {"zerobubble", "internode~RoCE", "nics", "8 x 200", "rate not stated; 100 to 200 Gb/s a GPU give the same error"},
+    {"*", "gpu~A100", "nics", "8 x 200", "not stated: one HDR200 adapter a GPU, the reference design"},
+    {"*", "", "nics", "gpu x 400", "not stated: one 400 Gb/s adapter a GPU, the reference design"},
+
+    // ---- the model
+    {"*", "model~MPT", "style", "mpt", "MPT: LayerNorm and linear layers without biases, learned positions, tied head"},
+    {"*", "model~Nemotron", "style", "nemotron", "squared ReLU, LayerNorm, rotary positions, no biases"},
+    {"*", "model~Maverick", "style", "preset llama4-maverick", "the published architecture"},
+    {"*", "model~Llama", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
+    {"*", "model~InternLM", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
+    {"*", "model~Grok", "style", "preset grok-1", "the published architecture, cut to the layers of the row"},
+    {"*", "model~DeepSeek-V3", "style", "preset deepseek-v3",
+     "the published architecture, cut to the layers of the row"},
+    {"*", "model~DeepSeek-V2", "style", "preset deepseek-v2",
+     "the published architecture, cut to the layers of the row"},
+    {"*", "", "style", "gpt", "plain MLP, LayerNorm, biases, learned positions, tied head"},
+    {"*", "source_key~vtrain", "vocab", "50257", "not stated: the GPT-2 vocabulary, as in the simulator of the source"},
+    {"*", "", "vocab", "50257", "not stated: the GPT-2 vocabulary"},
+    {"simumax_b200", "model~405B", "kv_heads", "16", "the source's configuration pads the key-value heads to 16"},
+    {"*", "", "kv_heads", "heads", "not stated: as many as query heads"},
+
+    // ---- the stack
+    {"llmfoundry", "", "software", "llm-foundry-2023", "tables of 2023: Composer, FSDP, Triton FlashAttention-1"},
+    {"korthikanti", "", "software", "megatron-2022", "Megatron-LM of the paper"},
+    {"optmisc", "", "software", "megatron-2022", "Megatron-LM of 2021-22; an older generation of its kernels"},
+    {"zerobubble", "", "software", "megatron-2022", "Megatron-LM of 2023 without flash attention, which fits better"},
+    {"vtrain", "", "software", "megatron-deepspeed-2023", "Megatron-DeepSpeed, stated"},
+    {"vtrain1n", "", "software", "megatron-deepspeed-2023", "Megatron-DeepSpeed, stated"},
+    {"simumax_b200", "", "software", "megatron-core-2025-no-overlap", "Megatron-Core, all overlap off, stated"},
+    {"mlperf_405b", "", "software", "mlperf-2025", "NeMo with the settings of the submission"},
+    {"dgxc", "source~maxtext", "software", "maxtext-2024", "MaxText on XLA, stated"},
+    {"dgxc", "source~v24.11", "software", "nemo-2024", "NeMo of the tag's date"},
+    {"dgxc", "source~v25.02", "software", "nemo-2024", "NeMo of the tag's date"},
+    {"dgxc", "", "software", "nemo-2025", "NeMo of the tag's date"},
+    {"torchtitan", "overlap~AsyncTP", "software", "torchtitan-2024", "compiled, asynchronous tensor parallelism"},
+    {"torchtitan", "overlap~Async TP", "software", "torchtitan-2024", "compiled, asynchronous tensor parallelism"},
+    {"torchtitan", "overlap~compile", "software", "torchtitan-2024-compile", "compiled, stated"},
+    {"torchtitan", "", "software", "torchtitan-2024-eager", "eager, stated or before compile was the default"},
+    {"ibm_fsdp", "overlap~no compile", "software", "torch-fsdp", "eager, stated"},
+    {"ibm_fsdp", "", "software", "torch-fsdp-compile", "compiled, stated"},
+    {"kempner_h200", "overlap~compile", "software", "torch-fsdp-compile", "compiled, stated"},
+    {"kempner_h200", "", "software", "torch-fsdp", "eager"},
+    {"internevo", "", "software", "internevo-2023", "InternEvo v0.2.1, stated"},
+
+    {"llmfoundry", "overlap~PURE", "reduce", "bf16", "FSDP mixed precision PURE reduces in 16 bit"},
+    {"ibm_fsdp", "", "reduce", "bf16", "the published recipe reduces in 16 bit"},
+    {"*", "", "reduce", "", "as the stack does"},
+
+    {"vtrain", "", "precision", "fp16", "not stated; 16 bit either way"},
+    {"vtrain1n", "", "precision", "fp16", "not stated; 16 bit either way"},
+    {"zerobubble", "", "precision", "bf16", "not stated; 16 bit either way"},
+
+    // ---- what is recomputed
+    {"dgxc", "source~maxtext", "recompute", "maxtext",
+     "remat policy not stated; about a third of the forward fits times "
+     "and memory, none does not fit memory and all does not fit the times"},
+    {"dgxc", "model~DeepSeek", "recompute", "full", "not stated; low confidence"},
+    {"*", "", "recompute", "none", "not stated"},
+
+    // ---- interleaving
+    {"dgxc", "model~Nemotron-4-340B pp!=1", "vpp", "12",
+     "not listed in some tags: one layer a chunk, as in the others"},
+    {"dgxc", "model~Maverick", "vpp", "1", "listed 12 with one pipeline stage"},
+    {"*", "", "vpp", "1", "not stated"},
+    {"zerobubble", "overlap~ZB-1p", "schedule", "zb-h1", "stated"},
+    {"zerobubble", "overlap~ZB-2p", "schedule", "zb-h2", "stated"},
+    {"*", "", "schedule", "", "1F1B, interleaved where there is more than one chunk"},
+
+    // ---- sharding
+    {"*", "zero~SHARD_GRAD_OP", "zero", "3 keep", "parameters stay gathered from forward to backward"},
+    {"*", "zero~JAX FSDP degree 64 ", "zero", "3 group 64", "stated"},
+    {"*", "zero~JAX FSDP degree 128 x DP 1", "zero", "3 group 128", "stated"},
+    {"*", "zero~JAX FSDP degree 128", "zero", "3 group 128", "stated"},
+    {"*", "zero~JAX FSDP degree 256", "zero", "3 group 256", "stated"},
+    {"*", "zero~HSDP", "zero", "3 group 8", "group not stated: one node, the recipe's default"},
+    {"*", "zero~FSDP", "zero", "3", "stated"},
+    {"*", "zero~sharded over 8 GPUs", "zero", "1 group 8", "stated"},
+    {"*", "zero~sharded over 4 GPUs", "zero", "1 group 4", "stated"},
+    {"*", "zero~zero1", "zero", "1", "stated"},
+    {"*", "", "zero", "0", "none stated"},
+    {"*", "zero~FSDP", "overlap", "grad_reduce param_gather", "FSDP prefetches and reduces beside compute"},
+    {"internevo", "", "overlap", "grad_reduce", "stated"},
+    {"mlperf_405b", "", "overlap", "grad_reduce param_gather", "stated"},
+    {"dgxc", "", "overlap", "grad_reduce param_gather", "recipe default"},
+    {"*", "", "overlap", "", "none stated"},
+    {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
+    {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
+    {"*", "", "cp_exchange", "ring", "default of Transformer Engine"},
+    {"internevo", "", "sp", "no", "not stated"},
+    {"kempner_h200", "", "sp", "yes", "not stated; the usual plan of that library"},
+
+    // ---- experts
+    {"dgxc", "model~Grok notes~ETP 1", "etp", "1", "stated"},
+    {"dgxc", "model~Grok notes~ETP 4", "etp", "4", "stated"},
+    {"dgxc", "model~Grok", "etp", "tp", "not listed: as tensor parallelism; with 1 the experts would not fit"},
+    {"*", "", "etp", "1", "not listed, or 1 stated"},
+};
+
+const std::string& column(const PublishedRun& run, std::string_view name) {
+    static const std::string none;
+    if (name == "source_key")
+        return run.source_key;
+    if (name == "gpu")
+        return run.gpu;
+    if (name == "internode")
+        return run.internode;
+    if (name == "model")
+        return run.model;
+    if (name == "overlap")
+        return run.overlap;
+    if (name == "source")
+        return run.source;
+    if (name == "zero")
+        return run.zero;
+    if (name == "notes")
+        return run.notes;
+    return none;
+}
+
+// Conditions are separated by a space in front of the next column's operator, so that texts may hold spaces.
+bool holds(const PublishedRun& run, std::string_view when) {
+    while (!when.empty()) {
+        const std::size_t op = when.find_first_of("~=!");
+        const std::string_view name = when.substr(0, op);
+        std::string_view rest = when.substr(op);
+        const bool negated = rest.front() == '!';
+        if (negated)
+            rest.remove_prefix(1);
+        const bool equal = rest.front() == '=';
+        rest.remove_prefix(1);
+        // the text reaches to the last space before the next operator, or to the end
+        const std::size_t next = rest.find_first_of("~=!");
+        std::size_t end = rest.size();
+        if (next != std::string_view::npos)
+            end = rest.rfind(' ', next);
+        const std::string_view text = rest.substr(0, end);
+        when = next == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+        bool yes = false;
+        if (name == "pp")
+            yes = std::to_string(run.pp) == text;
+        else
+            yes = equal ? column(run, name) == text : column(run, name).find(text) != std::string::npos;
+        if (yes == negated)
+            return false;
+    }
+    return true;
+}
+
+const FillRule& rule_for(const PublishedRun& run, std::string_view field) {
+    static constexpr FillRule kNone = {"*", "", "", "", "not stated"};
+    for (const FillRule& rule : kRules) {
+        if (rule.field == field && (rule.source == "*" || rule.source == run.source_key) && holds(run, rule.when))
+            return rule;
+    }
+    return kNone;
+}
+
+std::int64_t number(std::string_view text) { return std::stoll(std::string(text)); }
+
+class Writer {
+public:
+    explicit Writer(const PublishedRun& run) : run_(run) {}
+    RunScenario write();
+
+private:
+    /// The rule's value, noted as filled.
+    std::string fill(std::string_view field) {
+        const FillRule& rule = rule_for(run_, field);
+        out_.filled.push_back({std::string(field), std::string(rule.value), std::string(rule.why)});
+        return std::string(rule.value);
+    }
+    /// The row's own value, else the rule's.
+    std::string own(std::string_view field, const std::string& stated) { return stated.empty() ? fill(field) : stated; }
+    std::int64_t own(std::string_view field, const std::optional<std::int64_t>& stated) {
+        return stated ? *stated : number(fill(field));
+    }
+    template <typename... Args>
+    void line(fmt::format_string<Args...> format, Args&&... args) {
+        out_.yaml += fmt::format(format, std::forward<Args>(args)...);
+        out_.yaml += '\n';
+    }
+    void cluster();
+    void model();
+    void training();
+    std::string stage_layers(std::int64_t chunks) const;
+    std::int64_t feed_forward(std::int64_t kv_heads, std::int64_t vocab);
+
+    const PublishedRun& run_;
+    RunScenario out_;
+};
+
+void Writer::cluster() {
+    const std::string node = fill("node");
+    std::int64_t per_node = std::min(run_.gpus_per_node, run_.gpus);
+    if (node.ends_with("nvl72")) {  // the domain, not the tray: as many GPUs of a rack as divide the job evenly
+        per_node = std::min<std::int64_t>(run_.gpus, 72);
+        while (run_.gpus % per_node != 0)
+            --per_node;
+    }
+    const std::int64_t nodes = run_.gpus / per_node;
+    line("cluster:");
+    line("  nodes: {}", nodes);
+    std::string fields = fmt::format("preset: {}, gpus: {}", node, per_node);
+    if (nodes > 1) {
+        const std::string nics = fill("nics");
+        const std::size_t x = nics.find(" x ");
+        const std::int64_t count = nics.starts_with("gpu") ? per_node : number(nics.substr(0, x));
+        fields += fmt::format(", nics: {}, nic: {} Gb/s", std::min(count, per_node), nics.substr(x + 3));
+    } else {
+        fields += fmt::format(", nics: {}", per_node);
+    }
+    line("  node: {{{}}}", fields);
+}
+
+// A blank inner width follows from the parameter count: gated MLP, untied head, grouped heads.
+std::int64_t Writer::feed_forward(std::int64_t kv_heads, std::int64_t vocab) {
+    const double h = static_cast<double>(run_.hidden), layers = static_cast<double>(run_.layers);
+    const double head = h / static_cast<double>(run_.heads);
+    const double attention = 2 * h * head * static_cast<double>(run_.heads + kv_heads);
+    const double mlp = (run_.params_b.value_or(0) * 1e9 - 2 * h * static_cast<double>(vocab)) / layers - attention;
+    const auto width = static_cast<std::int64_t>(std::llround(mlp / (3 * h) / 256)) * 256;
+    out_.filled.push_back({"ffn", std::to_string(width), "not stated: follows from the parameter count"});
+    return width;
+}
+
+void Writer::model() {
+    const std::string style = fill("style");
+    if (style.starts_with("preset ")) {
+        line("model: {{preset: {}, layers: {}}}", style.substr(7), run_.layers);
+        return;
+    }
+    const std::int64_t vocab = own("vocab", run_.vocab);
+    const std::int64_t kv_heads = run_.kv_heads ? *run_.kv_heads : [&] {
+        const std::string value = fill("kv_heads");
+        return value == "heads" ? run_.heads : number(value);
+    }();
+    const bool gpt = style == "gpt" || style == "mpt";
+    line("model:");
+    line("  name: \"{}\"", run_.model);
+    line("  family: {}", gpt ? "gpt" : "llama");
+    line("  layers: {}", run_.layers);
+    line("  hidden: {}", run_.hidden);
+    line("  heads: {}", run_.heads);
+    line("  kv_heads: {}", kv_heads);
+    line("  ffn: {}", run_.ffn ? *run_.ffn : feed_forward(kv_heads, vocab));
+    line("  vocab: {}", vocab);
+    if (style == "mpt")
+        line("  biases: false");
+    if (style == "nemotron") {
+        line("  gated: false");
+        line("  rms_norm: false");
+    }
+    if (gpt)
+        line("  max_positions: {}", run_.sequence);
+}
+
+// Chunks of unequal size: where two layers are missing the first and the last chunk hold one fewer, for embedding and head
+// (Megatron's account_for_embedding_in_pipeline_split and ..._loss_...); otherwise the last chunks hold one fewer.
+std::string Writer::stage_layers(std::int64_t chunks) const {
+    const std::int64_t most = (run_.layers + chunks - 1) / chunks, missing = most * chunks - run_.layers;
+    std::string text;
+    for (std::int64_t c = 0; c < chunks; ++c) {
+        std::int64_t layers = most;
+        if (missing == 2)
+            layers -= c == 0 || c == chunks - 1 ? 1 : 0;
+        else
+            layers -= c >= chunks - missing ? 1 : 0;
+        text += fmt::format("{}{}", c > 0 ? ", " : "", layers);
+    }
+    return text;
+}
+
+void Writer::training() {
+    const std::int64_t vpp = own("vpp", run_.vpp);
+    std::string precision = own("precision", run_.precision);
+    std::string recompute = own("recompute", run_.recompute);
+    const std::string sp = own("sp", run_.sp), zero = fill("zero"), overlap = fill("overlap");
+    line("training:");
+    line("  sequence: {} tokens", run_.sequence);
+    line("  global_batch: {} sequences", run_.global_batch);
+    line("  micro_batch: {} sequences", run_.micro_batch);
+    line("  precision: {}", precision);
+    std::string layout =
+        fmt::format("tp: {}, sp: {}, pp: {}, dp: {}", run_.tp, sp == "yes" && run_.tp > 1, run_.pp, run_.dp);
+    if (vpp > 1 && run_.pp > 1)
+        layout += fmt::format(", vpp: {}", vpp);
+    if (run_.cp > 1)
+        layout += fmt::format(", cp: {}, cp_exchange: {}", run_.cp, fill("cp_exchange"));
+    if (run_.ep > 1)
+        layout += fmt::format(", ep: {}", run_.ep);
+    if (run_.experts) {
+        const std::string etp = fill("etp");
+        layout += fmt::format(", etp: {}", etp == "tp" ? run_.tp : number(etp));
+    }
+    layout += fmt::format(", zero: {}", zero.substr(0, 1));
+    if (const std::size_t group = zero.find("group "); group != std::string::npos) {
+        const std::int64_t size = number(zero.substr(group + 6));
+        if (size < run_.dp)
+            layout += fmt::format(", shard_group: {}", size);
+    }
+    const std::int64_t chunks = run_.pp * (run_.pp > 1 ? vpp : 1);
+    if (run_.layers % chunks != 0)
+        layout += fmt::format(", stage_layers: [{}]", stage_layers(chunks));
+    line("  layout: {{{}}}", layout);
+    if (const std::string schedule = fill("schedule"); !schedule.empty())
+        line("  schedule: {}", schedule);
+    if (recompute == "maxtext") {
+        recompute = "full";
+        line("  recompute_layers: {}", (3 * run_.layers + 5) / 10);
+    }
+    line("  recompute: {}", recompute);
+    if (!overlap.empty())
+        line("  overlap: {{grad_reduce: true, param_gather: {}{}}}", overlap.find("param") != std::string::npos,
+             zero.ends_with("keep") ? ", reshard: false" : "");
+    const std::string reduce = fill("reduce");
+    line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
+}
+
+RunScenario Writer::write() {
+    line("name: {}", run_.id);
+    cluster();
+    model();
+    training();
+    std::string head = fmt::format("# {}\n# measured step time: {} s\n", run_.source, run_.step_s);
+    for (const Filled& f : out_.filled)
+        head += fmt::format("# {}: {}{}\n", f.field, f.value.empty() ? "" : f.value + ", ", f.why);
+    out_.yaml = head + out_.yaml;
+    return std::move(out_);
+}
+
+}  // namespace
+
+std::span<const FillRule> fill_rules() { return kRules; }
+
+RunScenario run_scenario(const PublishedRun& run) { return Writer(run).write(); }
+
+}  // namespace fabricast
