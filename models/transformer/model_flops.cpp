@@ -60,15 +60,15 @@ double model_flops(const Architecture& a, double sequences, double length, std::
 }
 
 std::string flops_convention(const Architecture& a) {
-    std::string text = "6 FLOPs a weight and token, attention scores in full";
+    std::string text = "forward + backward (3 x forward), attention scores counted in full (not halved for causality)";
     if (a.window > 0)
-        text += fmt::format(" (windowed layers: at most {} keys)", a.window);
+        text += fmt::format("; windowed layers: at most {} keys a query", a.window);
     if (a.moe.experts > 0) {
-        text += fmt::format(", {} of {} experts{}, no router", a.moe.top_k, a.moe.experts,
+        text += fmt::format("; {} of {} experts{}, not the router", a.moe.top_k, a.moe.experts,
                             a.moe.shared_ffn > 0 ? " and the shared ones" : "");
     }
     if (a.mtp_layers > 0)
-        text += fmt::format(", {} prediction module{} with its head", a.mtp_layers, a.mtp_layers > 1 ? "s" : "");
+        text += fmt::format("; {} prediction module{} with the head", a.mtp_layers, a.mtp_layers > 1 ? "s" : "");
     return text;
 }
 

@@ -92,12 +92,16 @@ void print_models(report::Page& page) {
     page.heading("Models (model.preset)");
     report::Table table("llrrrrrr");
     table.row({"name", "family", "parameters", "layers", "hidden", "heads", "MLP", "vocabulary"});
+    const auto mlp = [](const Architecture& model) {
+        return model.moe.experts > 0 ? fmt::format("{} of {} x {}", model.moe.top_k, model.moe.experts, model.moe.ffn)
+                                     : fmt::format("{}", model.ffn);
+    };
     for (const Architecture& model : architectures()) {
         const std::string heads = model.kv_heads == model.heads ? fmt::format("{}", model.heads)
                                                                 : fmt::format("{} / {}", model.heads, model.kv_heads);
         table.row({model.name, model.family, fmt::format("{:.2f} B", static_cast<double>(parameters(model)) / 1e9),
-                   fmt::format("{}", model.layers), fmt::format("{}", model.hidden), heads,
-                   fmt::format("{}", model.ffn), fmt::format("{}", model.vocab)});
+                   fmt::format("{}", model.layers), fmt::format("{}", model.hidden), heads, mlp(model),
+                   fmt::format("{}", model.vocab)});
     }
     table.print(page);
 }
@@ -171,11 +175,13 @@ std::string presets_json() {
         models.push_back({{"name", model.name},
                           {"family", model.family},
                           {"parameters", parameters(model)},
+                          {"active_parameters", count_parameters(model, model.vocab).active()},
                           {"layers", model.layers},
                           {"hidden", model.hidden},
                           {"heads", model.heads},
                           {"kv_heads", model.kv_heads},
                           {"ffn", model.ffn},
+                          {"experts", model.moe.experts},
                           {"vocab", model.vocab},
                           {"source", model.source}});
     }

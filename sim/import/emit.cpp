@@ -25,8 +25,6 @@ void cluster_section(const Plan& p, std::string& out) {
     if (per_node > 0 && *p.world % per_node == 0)
         out += fmt::format("cluster:\n  nodes: {}\n  node: {{gpus: {}}}   # which server must still be said\n",
                            *p.world / per_node, per_node);
-    else
-        out += fmt::format("# cluster: {} GPUs, kind of node and their number must still be said\n", *p.world);
 }
 
 void model_section(const Plan& p, std::string& out) {

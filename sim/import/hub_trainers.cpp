@@ -46,7 +46,10 @@ Plan import_nanotron(const Source& source, const Options& options) {
         plan.schedule = engine == "afab" ? "gpipe" : "1f1b";
     plan.recompute = keys.is("parallelism.recompute_layer") ? "full" : "none";
     plan.zero = keys.integer("optimizer.zero_stage").value_or(0);
+    if (*plan.sp)
+        plan.tell("tp_mode REDUCE_SCATTER is tensor parallelism with sequence parallelism");
     plan.sequence = keys.integer("tokens.sequence_length");
+    plan.steps = keys.integer("tokens.train_steps");
     plan.micro_batch = keys.integer("tokens.micro_batch_size");
     plan.accumulation = keys.integer("tokens.batch_accumulation_per_replica").value_or(1);
     if (const auto dtype = keys.text("model.dtype"))

@@ -208,6 +208,13 @@ Plan from_script(const Source& source, const Options& options) {
     if (options.gpus)
         plan.nodes.reset();
     const std::vector<std::string> words(c.words.begin() + static_cast<std::ptrdiff_t>(c.script), c.words.end());
+    if (!c.launch->prefix.empty())
+        plan.tell(fmt::format("the launch is made with {}", c.launch->prefix));
+    if (c.words.front() == "bash" || c.words.front() == "sh") {
+        plan.tell(fmt::format("the launch goes through {}, which was not given; give it as a further file",
+                              c.words.size() > 1 ? c.words[1] : "another script"));
+        plan.flags_open = true;
+    }
     Flags flags(words, plan);
     take_flags(flags, plan);
     here_documents(script, plan);

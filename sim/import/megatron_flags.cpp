@@ -97,8 +97,10 @@ void precision(Flags& f, Plan& p) {
         p.precision = "fp8";
     else if (f.flag("bf16"))
         p.precision = "bf16";
-    else
-        p.precision = f.flag("fp16") ? "fp16" : "fp32";
+    else if (f.flag("fp16"))
+        p.precision = "fp16";
+    else if (!p.flags_open)
+        p.precision = "fp32";
     f.flag("bf16");
     f.flag("fp16");
 }
@@ -239,9 +241,19 @@ void model(Flags& f, Plan& p) {
 }
 
 void layout(Flags& f, Plan& p) {
-    p.tp = f.integer("tensor-model-parallel-size").value_or(1);
-    p.pp = f.integer("pipeline-model-parallel-size").value_or(1);
+    const auto degree = [&](const char* flag, const char* ours, std::optional<std::int64_t>& value) {
+        value = f.integer(flag);
+        if (!value && (f.has(flag) || p.flags_open)) {
+            p.layout_open = true;
+            p.miss(fmt::format("training.layout.{}", ours));
+        } else if (!value) {
+            value = 1;
+        }
+    };
+    degree("tensor-model-parallel-size", "tp", p.tp);
+    degree("pipeline-model-parallel-size", "pp", p.pp);
     p.cp = f.integer("context-parallel-size").value_or(1);
+    const std::int64_t pp = p.pp.value_or(1);
     p.ep = f.integer("expert-model-parallel-size");
     p.etp = f.integer("expert-tensor-parallel-size");
     p.sp = f.flag("sequence-parallel");
@@ -249,8 +261,8 @@ void layout(Flags& f, Plan& p) {
     if (const auto stages = f.integer("num-virtual-stages-per-pipeline-rank")) {
         p.vpp = stages;
     } else if (of_stage && layers && *of_stage > 0) {
-        const std::int64_t per_rank = *layers / *p.pp;
-        if (*layers % *p.pp != 0 || per_rank % *of_stage != 0)
+        const std::int64_t per_rank = *layers / pp;
+        if (*layers % pp != 0 || per_rank % *of_stage != 0)
             p.tell(fmt::format("CONTRADICTION: {} layers / pp {} are not divisible by {} a virtual stage", *layers,
                                *p.pp, *of_stage));
         else
@@ -259,21 +271,20 @@ void layout(Flags& f, Plan& p) {
     if (const auto pattern = f.text("pipeline-model-parallel-layout")) {
         p.stage_layers = pipeline_layout(*pattern);
         const auto chunks = static_cast<std::int64_t>(p.stage_layers.size());
-        if (chunks == 0 || chunks % *p.pp != 0) {
-            p.tell(
-                fmt::format("pipeline layout `{}` could not be read as a multiple of pp {} stages", *pattern, *p.pp));
+        if (chunks == 0 || chunks % pp != 0) {
+            p.tell(fmt::format("pipeline layout `{}` could not be read as a multiple of pp {} stages", *pattern, pp));
             p.stage_layers.clear();
-        } else if (chunks > *p.pp) {
-            p.vpp = chunks / *p.pp;
+        } else if (chunks > pp) {
+            p.vpp = chunks / pp;
         }
     }
     if (f.has("decoder-first-pipeline-num-layers") || f.has("decoder-last-pipeline-num-layers")) {
         const auto first = f.integer("decoder-first-pipeline-num-layers"),
                    last = f.integer("decoder-last-pipeline-num-layers");
-        const std::int64_t ends = (first ? 1 : 0) + (last ? 1 : 0), between = *p.pp - ends;
+        const std::int64_t ends = (first ? 1 : 0) + (last ? 1 : 0), between = pp - ends;
         const std::int64_t rest = layers.value_or(0) - first.value_or(0) - last.value_or(0);
         if (layers && between > 0 && rest % between == 0 && p.vpp.value_or(1) == 1) {
-            p.stage_layers.assign(static_cast<std::size_t>(*p.pp), rest / between);
+            p.stage_layers.assign(static_cast<std::size_t>(pp), rest / between);
             if (first)
                 p.stage_layers.front() = *first;
             if (last)
@@ -284,7 +295,7 @@ void layout(Flags& f, Plan& p) {
     }
     if (p.vpp.value_or(1) > 1)
         p.schedule = "interleaved";
-    else if (*p.pp > 1)
+    else if (pp > 1)
         p.schedule = "1f1b";
     p.zero = f.flag("use-distributed-optimizer") ? 1 : 0;
     if (f.flag("use-megatron-fsdp") || f.flag("use-torch-fsdp2"))
@@ -325,8 +336,8 @@ void batch(Flags& f, Plan& p) {
         p.tokens = static_cast<double>(*tokens);
     else if (samples && p.sequence)
         p.tokens = static_cast<double>(*samples) * static_cast<double>(*p.sequence);
-    else if (steps && p.global_batch && p.sequence)
-        p.tokens = static_cast<double>(*steps) * static_cast<double>(*p.global_batch * *p.sequence);
+    else
+        p.steps = steps;
 }
 
 }  // namespace
@@ -346,9 +357,18 @@ Flags::Flags(const std::vector<std::string>& words, Plan& plan) : plan_(plan) {
                 flat.push_back(std::move(part)), part.clear();
         }
     }
+    const auto open = [&](const std::string& word) {
+        if (!word.starts_with("${"))
+            return false;
+        plan_.tell(fmt::format("`{}` is not set; flags it may hold are unknown", word));
+        plan_.flags_open = plan_.flags_open || word.find("EXTRA") == std::string::npos;
+        return true;
+    };
     for (std::size_t i = 0; i < flat.size(); ++i) {
-        if (!flat[i].starts_with("--"))
+        if (!flat[i].starts_with("--")) {
+            open(flat[i]);
             continue;
+        }
         std::string name = flat[i].substr(2);
         std::vector<std::string> values;
         if (const std::size_t equals = name.find('='); equals != std::string::npos) {
@@ -356,7 +376,8 @@ Flags::Flags(const std::vector<std::string>& words, Plan& plan) : plan_(plan) {
             name.resize(equals);
         }
         while (i + 1 < flat.size() && !flat[i + 1].starts_with("--"))
-            values.push_back(flat[++i]);
+            if (const std::string& word = flat[++i]; values.empty() || !open(word))
+                values.push_back(word);
         put(std::move(name), std::move(values), false);
     }
 }

@@ -167,6 +167,7 @@ Plan import_megatron_bridge(const Source& source, const Options& options) {
     const Keys keys(root, source.file, plan.told);
     plan.tell("this file is laid over a recipe in code: what it does not say is unknown, not default");
     parallel(keys, plan, false);
+    plan.steps = keys.integer("train.train_iters");
     plan.micro_batch = keys.integer("train.micro_batch_size");
     plan.global_batch = keys.integer("train.global_batch_size");
     const auto model_sequence = keys.integer("model.seq_length"), data_sequence = keys.integer("dataset.seq_length");

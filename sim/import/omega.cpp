@@ -4,6 +4,7 @@
 // eq, neq, if). A reference may carry the configuration group as its first part (`training.model.x` in a file that is
 // included as `training`). What cannot be filled in stays as it is, with the reason.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -159,9 +160,8 @@ private:
 
     static Value arithmetic(const std::string& name, const std::vector<Value>& values) {
         const auto number = [](const std::string& text, double& out) {
-            char* end = nullptr;
-            out = std::strtod(text.c_str(), &end);
-            return !text.empty() && *end == '\0';
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+            return error == std::errc() && end == text.data() + text.size();
         };
         double a = 0, b = 0;
         if (values.size() != 2 || !number(values[0].text, a) || !number(values[1].text, b))

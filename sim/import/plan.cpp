@@ -37,7 +37,7 @@ void check_positive(Plan& p) {
 void derive_world(Plan& p) {
     if (!p.world && p.nodes && p.gpus_per_node)
         p.world = *p.nodes * *p.gpus_per_node;
-    if (!p.layout_said)
+    if (!p.layout_said || p.layout_open)
         return;
     const std::int64_t inner = p.inner();
     if (p.world && *p.world % inner != 0) {
@@ -126,8 +126,10 @@ void check_layout_rules(Plan& p) {
 void list_missing(Plan& p) {
     if (!p.model && p.model_preset.empty() && p.model_keys.empty())
         p.miss("model: a preset, hf: config.json, or shapes");
-    if (p.world)
+    if (p.world && p.gpus_per_node && *p.world % *p.gpus_per_node == 0)
         p.miss("cluster.node: which server, such as hgx-h100 (its network comes with it)");
+    else if (p.world)
+        p.miss(fmt::format("cluster: number and kind of nodes that make {} GPUs", *p.world));
     else
         p.miss("cluster: number and kind of nodes (--gpus N settles what depends on the number)");
     if (!p.sequence)
@@ -159,6 +161,8 @@ void finish(Plan& p) {
     derive_world(p);
     derive_batch(p);
     check_layout_rules(p);
+    if (!p.tokens && p.steps && p.global_batch && p.sequence && !p.refused_batch)
+        p.tokens = static_cast<double>(*p.steps) * static_cast<double>(*p.global_batch * *p.sequence);
     list_missing(p);
 }
 
@@ -169,7 +173,7 @@ void take_partial_model(Plan& plan, const Architecture& a, const std::vector<std
     }
     for (const std::string& line : model_lines(a)) {
         const std::string key = line.substr(0, line.find(':'));
-        if (std::find(absent.begin(), absent.end(), key) == absent.end())
+        if (std::find(absent.begin(), absent.end(), key) == absent.end() && !line.ends_with(": 0"))
             plan.model_keys.push_back(line);
     }
     for (const std::string& key : absent)

@@ -26,13 +26,16 @@ struct Plan {
     std::optional<std::int64_t> sequence, micro_batch, global_batch, accumulation;
     std::optional<std::string> precision, schedule, recompute, software;
     std::optional<bool> overlap_grad_reduce, overlap_param_gather;
-    std::optional<double> tokens;  ///< of the whole run
+    std::optional<std::int64_t> steps;  ///< of the whole run
+    std::optional<double> tokens;       ///< of the whole run; from the steps when absent
 
     std::optional<Architecture> model;    ///< complete shapes
     std::string model_preset;             ///< a name of the catalogue
     std::vector<std::string> model_keys;  ///< "layers: 44" where the shape is not complete
 
-    bool layout_said = true;  ///< the format has a layout at all
+    bool layout_said = true;   ///< the format has a layout at all
+    bool layout_open = false;  ///< a degree is said, but its value is not known
+    bool flags_open = false;   ///< more flags may stand where the file cannot be followed
     bool refused_batch = false;
     std::vector<std::string> told;      ///< sentences: traps, contradictions, what a forecast counts differently
     std::vector<std::string> ignored;   ///< keys

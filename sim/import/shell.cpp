@@ -5,9 +5,11 @@
 #include <charconv>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "sim/import/shell_expansion.hpp"
 #include "sim/import/shell_lexer.hpp"
 
 namespace fabricast::import {
@@ -20,14 +22,11 @@ bool known(const std::string& text) { return text.find('$') == std::string::npos
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-class Reader {
+class Reader : ShellExpansion {
 public:
     Reader(std::string file, const std::map<std::string, std::string>& files,
            const std::map<std::string, std::string>& environment, std::vector<std::string> positional)
-        : file_(std::move(file)), files_(files), positional_(std::move(positional)) {
-        for (const auto& [name, value] : environment)
-            values_[name] = {value};
-    }
+        : ShellExpansion(std::move(file), environment, std::move(positional)), files_(files) {}
 
     void run(const std::vector<Statement>& all) { run(all, 0, all.size()); }
 
@@ -36,23 +35,7 @@ public:
         return std::move(script_);
     }
 
-    std::optional<std::string> value(const std::string& name) const {
-        const auto found = values_.find(name);
-        if (found == values_.end())
-            return std::nullopt;
-        return found->second.empty() ? std::string() : found->second.front();
-    }
-
-    std::string expand_text(const std::string& raw) {
-        std::string out;
-        for (const std::string& field : expand("\"" + raw + "\""))
-            out += (out.empty() ? "" : " ") + field;
-        return out;
-    }
-
 private:
-    using Fields = std::vector<std::string>;
-
     std::map<std::string, std::string> flat() const {
         std::map<std::string, std::string> out;
         for (const auto& [name, fields] : values_)
@@ -263,8 +246,11 @@ private:
             return;
         }
         const auto before = values_;
-        for (std::size_t i = 0; i < first; ++i)
+        prefix_.clear();
+        for (std::size_t i = 0; i < first; ++i) {
             assign(words[i], assignment(words[i]));
+            prefix_ += (i ? " " : "") + words[i];
+        }
         words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(first));
         plain_command(s, words);
         if (first > 0)
@@ -282,6 +268,8 @@ private:
             }
             return;
         }
+        if ((words.front() == "bash" || words.front() == "sh") && call_script(words))
+            return;
         Launch launch;
         launch.line = s.line;
         std::string target;
@@ -301,7 +289,30 @@ private:
             script_.documents.emplace_back(target, s.literal ? s.document : expand_document(s.document));
         }
         launch.variables = flat();
+        launch.prefix = prefix_;
         script_.commands.push_back(std::move(launch));
+    }
+
+    /// `bash other.sh ...` where that file was given: read with its arguments, in a copy of the variables.
+    bool call_script(const std::vector<std::string>& words) {
+        Fields arguments;
+        for (std::size_t i = 1; i < words.size(); ++i)
+            for (std::string& field : expand(words[i]))
+                arguments.push_back(std::move(field));
+        if (arguments.empty() || depth_ >= 16)
+            return false;
+        const auto found = files_.find(base_name(arguments.front()));
+        if (found == files_.end())
+            return false;
+        const auto before = values_;
+        const Fields outer = std::exchange(positional_, Fields(arguments.begin() + 1, arguments.end()));
+        ++depth_;
+        const std::vector<Statement> inner = lex_shell(found->second);
+        run(inner, 0, inner.size());
+        --depth_;
+        positional_ = outer;
+        values_ = before;
+        return true;
     }
 
     void include(const Statement& s, const std::vector<std::string>& words) {
@@ -410,305 +421,9 @@ private:
         return op == "-le" ? truth(x <= y) : Truth::open;
     }
 
-    // --- expansion --------------------------------------------------------------------------------------------------
-
-    static std::string joined(const Fields& fields) {
-        std::string out;
-        for (std::size_t i = 0; i < fields.size(); ++i)
-            out += (i ? " " : "") + fields[i];
-        return out;
-    }
-
-    /// The right side of an assignment is not split.
-    Fields expand_assignment(const std::string& raw) {
-        const bool before = splitting_;
-        splitting_ = false;
-        Fields out = expand(raw);
-        splitting_ = before;
-        return out;
-    }
-
-    Fields expand(const std::string& raw) {
-        Fields out;
-        std::string field;
-        bool has = false, quoted = false;
-        const auto push = [&] {
-            if (has || !field.empty())
-                out.push_back(field);
-            field.clear();
-            has = false;
-        };
-        for (std::size_t i = 0; i < raw.size();) {
-            const char c = raw[i];
-            if (c == '\'' && !quoted) {
-                const std::size_t end = skip_quoted(raw, i);
-                field += raw.substr(i + 1, end - i - 2);
-                has = true;
-                i = end;
-            } else if (c == '"') {
-                quoted = !quoted;
-                has = true;
-                ++i;
-            } else if (c == '\\' && i + 1 < raw.size()) {
-                if (raw[i + 1] == '\n') {
-                    i += 2;
-                } else if (quoted && raw[i + 1] != '"' && raw[i + 1] != '$' && raw[i + 1] != '\\' &&
-                           raw[i + 1] != '`') {
-                    // In quotes a backslash before blanks and a line's end is meant as a continuation.
-                    std::size_t end = i + 1;
-                    while (end < raw.size() && (raw[end] == ' ' || raw[end] == '\t'))
-                        ++end;
-                    if (end < raw.size() && raw[end] == '\n') {
-                        i = end + 1;
-                    } else {
-                        field += c;
-                        ++i;
-                    }
-                } else {
-                    field += raw[i + 1];
-                    i += 2;
-                }
-            } else if (c == '`') {
-                const std::size_t end = skip_quoted(raw, i);
-                field += "$(" + raw.substr(i + 1, end - i - 2) + ")";
-                i = end;
-            } else if (c == '$') {
-                std::vector<Fields> pieces;
-                const std::size_t end = dollar(raw, i, pieces);
-                for (const Fields& fields : pieces)
-                    add(fields, quoted, field, has, out, push);
-                i = end;
-            } else {
-                field += c;
-                ++i;
-            }
-        }
-        push();
-        return out;
-    }
-
-    template <typename Push>
-    void add(const Fields& fields, bool quoted, std::string& field, bool& has, Fields&, const Push& push) const {
-        for (std::size_t k = 0; k < fields.size(); ++k) {
-            if (k > 0)
-                push();
-            const std::string& text = fields[k];
-            if (quoted || !splitting_ || text.starts_with("$(")) {
-                field += text;
-                has = has || !text.empty();
-                continue;
-            }
-            for (const char c : text) {
-                if (c == ' ' || c == '\t' || c == '\n')
-                    push();
-                else
-                    field += c;
-            }
-        }
-    }
-
-    /// Expands what begins with `$` at `at`; returns the position behind it.
-    std::size_t dollar(const std::string& raw, std::size_t at, std::vector<Fields>& out) {
-        if (at + 1 >= raw.size()) {
-            out.push_back({"$"});
-            return at + 1;
-        }
-        const char next = raw[at + 1];
-        if (next == '(') {
-            std::size_t end = at + 1;
-            int depth = 0;
-            for (; end < raw.size(); ++end) {
-                depth += raw[end] == '(' ? 1 : raw[end] == ')' ? -1 : 0;
-                if (depth == 0)
-                    break;
-            }
-            end = std::min(end + 1, raw.size());
-            const std::string whole = raw.substr(at, end - at);
-            if (whole.starts_with("$((") && whole.ends_with("))"))
-                out.push_back({arithmetic(whole.substr(3, whole.size() - 5))});
-            else
-                out.push_back({whole});
-            return end;
-        }
-        if (next == '[') {
-            const std::size_t end = std::min(raw.find(']', at), raw.size() - 1);
-            out.push_back({arithmetic(raw.substr(at + 2, end - at - 2))});
-            return end + 1;
-        }
-        if (next == '{') {
-            std::size_t end = at + 1;
-            int depth = 0;
-            for (; end < raw.size(); ++end) {
-                depth += raw[end] == '{' ? 1 : raw[end] == '}' ? -1 : 0;
-                if (depth == 0)
-                    break;
-            }
-            out.push_back(parameter(raw.substr(at + 2, end - at - 2)));
-            return std::min(end + 1, raw.size());
-        }
-        std::size_t end = at + 1;
-        if (std::isdigit(static_cast<unsigned char>(next)) || next == '@' || next == '*' || next == '#' || next == '?')
-            ++end;
-        else
-            while (end < raw.size() && name_char(raw[end]))
-                ++end;
-        if (end == at + 1) {
-            out.push_back({"$"});
-            return end;
-        }
-        out.push_back(parameter(raw.substr(at + 1, end - at - 1)));
-        return end;
-    }
-
-    /// What stands in ${...}.
-    Fields parameter(const std::string& body) {
-        std::size_t i = 0;
-        while (i < body.size() && name_char(body[i]))
-            ++i;
-        std::string name = body.substr(0, i);
-        if (i == 0 && !body.empty() && (body[0] == '@' || body[0] == '*'))
-            name = body.substr(0, ++i - 0);
-        std::optional<Fields> found = look_up(name);
-        std::string rest = body.substr(i);
-        if (rest.starts_with("[")) {
-            const std::size_t close = rest.find(']');
-            const std::string index = rest.substr(1, close == std::string::npos ? 0 : close - 1);
-            rest = close == std::string::npos ? "" : rest.substr(close + 1);
-            std::size_t number = 0;
-            const auto [stop, error] = std::from_chars(index.data(), index.data() + index.size(), number);
-            if (found && error == std::errc() && stop == index.data() + index.size())
-                found = number < found->size() ? Fields{(*found)[number]} : Fields{};
-            else if (!found && (index == "@" || index == "*"))
-                found = Fields{};
-        } else if (found && found->size() > 1 && name != "@" && name != "*") {
-            found = Fields{found->front()};
-        }
-        const bool empty = !found || found->empty() || (found->size() == 1 && found->front().empty());
-        if (rest.starts_with(":-") || rest.starts_with(":="))
-            return defaulted(name, rest, 2, empty, found);
-        if (rest.starts_with("-") || rest.starts_with("="))
-            return defaulted(name, rest, 1, !found, found);
-        if (rest.starts_with(":+") || rest.starts_with("+"))
-            return empty ? Fields{} : expand(rest.substr(rest[0] == ':' ? 2 : 1));
-        if (!rest.empty() && !rest.starts_with(":?"))
-            return {"${" + body + "}"};
-        if (!found)
-            return unset_is_empty_ ? Fields{} : Fields{"${" + name + "}"};
-        return *found;
-    }
-
-    Fields defaulted(const std::string& name, const std::string& rest, std::size_t skip, bool missing,
-                     const std::optional<Fields>& found) {
-        if (!missing)
-            return *found;
-        const Fields fields = {joined(expand_assignment(rest.substr(skip)))};
-        if (rest[skip - 1] == '=')
-            values_[name] = fields;
-        return fields;
-    }
-
-    std::optional<Fields> look_up(const std::string& name) const {
-        if (name == "@" || name == "*")
-            return positional_;
-        if (!name.empty() && std::isdigit(static_cast<unsigned char>(name[0]))) {
-            std::size_t number = 0;
-            std::from_chars(name.data(), name.data() + name.size(), number);
-            if (number == 0)
-                return Fields{file_};
-            if (number <= positional_.size())
-                return Fields{positional_[number - 1]};
-            return std::nullopt;
-        }
-        const auto found = values_.find(name);
-        return found == values_.end() ? std::nullopt : std::optional(found->second);
-    }
-
-    // --- arithmetic: + - * / % and parentheses on integers -------------------------------------------------------------
-
-    std::string arithmetic(const std::string& text) {
-        std::size_t at = 0;
-        const auto result = sum(text, at);
-        while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])))
-            ++at;
-        return result && at == text.size() ? fmt::format("{}", *result) : "$((" + text + "))";
-    }
-
-    static void blanks(const std::string& text, std::size_t& at) {
-        while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])))
-            ++at;
-    }
-
-    std::optional<std::int64_t> sum(const std::string& text, std::size_t& at) {
-        auto left = product(text, at);
-        for (blanks(text, at); left && at < text.size() && (text[at] == '+' || text[at] == '-'); blanks(text, at)) {
-            const char op = text[at++];
-            const auto right = product(text, at);
-            if (!right)
-                return std::nullopt;
-            left = op == '+' ? *left + *right : *left - *right;
-        }
-        return left;
-    }
-
-    std::optional<std::int64_t> product(const std::string& text, std::size_t& at) {
-        auto left = atom(text, at);
-        for (blanks(text, at); left && at < text.size() && (text[at] == '*' || text[at] == '/' || text[at] == '%');
-             blanks(text, at)) {
-            const char op = text[at++];
-            const auto right = atom(text, at);
-            if (!right || (op != '*' && *right == 0))
-                return std::nullopt;
-            std::int64_t out = 0;
-            if (op == '*' && __builtin_mul_overflow(*left, *right, &out))
-                return std::nullopt;
-            left = op == '*' ? out : op == '/' ? *left / *right : *left % *right;
-        }
-        return left;
-    }
-
-    std::optional<std::int64_t> atom(const std::string& text, std::size_t& at) {
-        blanks(text, at);
-        if (at >= text.size())
-            return std::nullopt;
-        if (text[at] == '(') {
-            ++at;
-            const auto inner = sum(text, at);
-            blanks(text, at);
-            if (at < text.size() && text[at] == ')')
-                ++at;
-            return inner;
-        }
-        if (text[at] == '-') {
-            ++at;
-            const auto inner = atom(text, at);
-            return inner ? std::optional(-*inner) : std::nullopt;
-        }
-        std::string word;
-        if (text[at] == '$') {
-            std::vector<Fields> pieces;
-            at = dollar(text, at, pieces);
-            word = pieces.empty() ? "" : joined(pieces.front());
-        } else {
-            const std::size_t begin = at;
-            while (at < text.size() && name_char(text[at]))
-                ++at;
-            word = text.substr(begin, at - begin);
-            if (!word.empty() && !std::isdigit(static_cast<unsigned char>(word[0])))
-                word = value(word).value_or("$");
-        }
-        std::int64_t number = 0;
-        const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-        if (word.empty() || error != std::errc() || stop != word.data() + word.size())
-            return std::nullopt;
-        return number;
-    }
-
-    std::string file_;
     const std::map<std::string, std::string>& files_;
-    std::vector<std::string> positional_;
-    std::map<std::string, Fields> values_;
+    std::string prefix_;
     ShellScript script_;
-    bool splitting_ = true, unset_is_empty_ = false;
     int depth_ = 0;
 };
 

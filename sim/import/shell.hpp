@@ -15,6 +15,7 @@ namespace fabricast::import {
 struct Launch {
     std::vector<std::string> words;
     std::map<std::string, std::string> variables;  ///< as they stood
+    std::string prefix;                            ///< assignments in front of the command
     int line = 0;
 };
 

@@ -108,6 +108,10 @@ Plan import_torchtitan(const Source& source, const Options& options) {
     data_parallel(keys, plan);
 
     plan.sequence = keys.integer("training.seq_len");
+    plan.steps = keys.integer("training.steps");
+    const std::string reshard = keys.text("parallelism.fsdp_reshard_after_forward").value_or("default");
+    if (reshard == "never" || (reshard == "default" && *plan.pp > 1))
+        plan.tell("gathered parameters are kept between forward and backward (training.reshard_after_forward: false)");
     plan.micro_batch = first(keys, {"training.local_batch_size", "training.batch_size"});
     plan.global_batch = keys.integer("training.global_batch_size");
     if (plan.global_batch && *plan.global_batch < 0)

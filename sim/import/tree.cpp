@@ -239,7 +239,10 @@ const Tree* Keys::at(std::string_view path) const {
     const Tree* node = &root_;
     while (node && !path.empty()) {
         const std::size_t dot = path.find('.');
-        node = node->find(path.substr(0, dot));
+        const std::string_view key = path.substr(0, dot);
+        for (const auto& [name, value] : node->members)
+            value.read = value.read || (name == key && dot == std::string_view::npos);  // earlier ones of that name too
+        node = node->find(key);
         path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
     }
     if (!node)

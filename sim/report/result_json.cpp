@@ -5,6 +5,7 @@
 #include <cassert>
 #include <nlohmann/json.hpp>
 
+#include "models/transformer/architecture.hpp"
 #include "sim/report/exact.hpp"
 #include "sim/report/expectation.hpp"
 #include "sim/report/text.hpp"
@@ -78,8 +79,7 @@ ordered_json definitions_json(const Scenario& scenario) {
     return {{"mfu", "model FLOPs / (step time x GPUs x peak); recomputation not counted"},
             {"hfu", "the same with recomputed FLOPs counted"},
             {"mfu_causal", "mfu with attention scores halved, as a causal kernel computes them; hfu_causal likewise"},
-            {"model_flops",
-             "forward + backward (3 x forward), attention scores counted in full (not halved for causality)"},
+            {"model_flops", flops_convention(scenario.model)},
             {"peak", fmt::format("dense {} FLOP/s of one GPU, 1 FMA = 2 FLOP; never the 2:4-sparse figure", precision)},
             {"time", "step.time_s is the period of repeated steps; ps are integer picoseconds"},
             {"waterfall",

@@ -191,7 +191,7 @@ TEST(ModelFlops, WindowedLayersCountTheirWindow) {
     EXPECT_DOUBLE_EQ(attention_flops(a, 2, 100), 6.0 * 2 * 100 * width * 24 * 100);
     EXPECT_NE(flops_convention(a).find("at most 128 keys"), std::string::npos);
     EXPECT_NE(flops_convention(a).find("4 of 32 experts"), std::string::npos);
-    EXPECT_EQ(flops_convention(preset("gpt3-175b")), "6 FLOPs a weight and token, attention scores in full");
+    EXPECT_EQ(flops_convention(preset("gpt3-175b")), "forward + backward (3 x forward), attention scores counted in full (not halved for causality)");
 }
 
 TEST(ModelFlops, NearSixTimesParametersTimesTokens) {
