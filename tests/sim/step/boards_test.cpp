@@ -260,7 +260,7 @@ TEST(Boards, Graphs) {
     EXPECT_TRUE(has(refused(changed(kGraph, "server: 1}", "sever: 1}")), "did you mean `server`"));
     EXPECT_TRUE(has(refused(changed(kGraph, "      - {from: s0, to: s1, bandwidth: 100 Gb/s, latency: 1 us}\n", "")),
                     "cluster.graph: no route from"));
-    EXPECT_TRUE(has(refused(changed(kGraph, "100 Gb/s", "100 Gbps")), "test.yaml:18:"));
+    EXPECT_TRUE(has(refused(changed(kGraph, "100 Gb/s", "100 furlongs")), "test.yaml:18:"));
     EXPECT_TRUE(has(refused(kGraph + "  fabric: {oversubscription: 2}\n"), "has no effect beside cluster.graph"));
 }
 
