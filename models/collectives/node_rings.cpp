@@ -244,7 +244,7 @@ NodeRings rings_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     return tour(cluster, gpus);
 }
 
-/// Pattern by pattern the start whose NICs have least to do, then the cycle that has run least, then lower numbers.
+/// Pattern by pattern a cycle that has run least, there the start whose NICs have least to do, one NIC rather than two.
 void lay_patterns(const Cluster& cluster, std::span<const GpuId> gpus, NodeRings& rings) {
     const auto g = static_cast<std::uint32_t>(gpus.size());
     const auto cycles = static_cast<std::uint32_t>(rings.cycles.size());
@@ -255,7 +255,7 @@ void lay_patterns(const Cluster& cluster, std::span<const GpuId> gpus, NodeRings
     std::vector<std::uint32_t> runs(cycles, 0);
     std::vector<bool> used(std::size_t{cycles} * g, false);
     const std::uint32_t patterns = std::lcm(g, cycles);
-    using Cost = std::array<std::uint32_t, 4>;
+    using Cost = std::array<std::uint32_t, 5>;
     while (rings.patterns.size() < patterns) {
         Cost least;
         least.fill(std::numeric_limits<std::uint32_t>::max());
@@ -268,7 +268,7 @@ void lay_patterns(const Cluster& cluster, std::span<const GpuId> gpus, NodeRings
                 if (used[std::size_t{c} * g + entry])
                     continue;
                 const std::uint32_t enters = in[nic[entry]], leaves = out[nic[exit]];
-                const Cost cost = {std::max(enters, leaves), enters + leaves, runs[c], entry};
+                const Cost cost = {runs[c], std::max(enters, leaves), enters + leaves, nic[entry] != nic[exit], entry};
                 if (cost < least) {
                     least = cost;
                     best = {c, entry};

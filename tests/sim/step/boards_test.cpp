@@ -113,7 +113,8 @@ TEST(Boards, DegradedParts) {
     EXPECT_LT(bus("{node: dgx1-v100, degraded: gpu 0.0 nvlink gpu 3 at 0.5}"), 0.55 * whole) << "as the slowest ring";
     EXPECT_NEAR(bus("{node: a100-pcie-8, degraded: gpu 0.2 pcie loses 12 lanes}"), 25.5 / 4, 0.2);
     const std::string two = "nodes: 2, node: dgx1-v100";
-    EXPECT_LT(bus("{" + two + ", degraded: nic 1.2 at 0.5}"), 0.55 * bus("{" + two + "}"));
+    EXPECT_LT(bus("{" + two + ", degraded: nic 1.2 at 0.5}"), 0.7 * bus("{" + two + "}"))
+        << "channels hold the trees of two nodes a little below their NICs";
     EXPECT_TRUE(has(refused("{node: a100-pcie-8, degraded: gpu 0.2 nvlink at 0.5}"), "has no NVLink"));
     EXPECT_TRUE(has(refused("{node: dgx1-v100, degraded: gpu 0.0 nvlink gpu 3 loses 2 lanes}"), "lanes lost of 2"));
     EXPECT_TRUE(has(refused("{node: dgx1-v100, degraded: gpu 0.0 nvlink loses}"), "test.yaml:1:"));
