@@ -82,6 +82,12 @@ TEST(Boards, PcieLayouts) {
     EXPECT_TRUE(has(time.limit, "host 0 to node 0 host 1") || has(time.limit, "host 1 to node 0 host 0")) << time.limit;
 }
 
+TEST(Boards, SocketsNobodySpokeOf) {
+    EXPECT_NEAR(bus("{node: {preset: hgx-a100-80g, board: pcie}}"), 16, 0.1) << "EPYC";
+    EXPECT_NEAR(bus("{node: {preset: hgx-a100-80g, board: pcie, cpu: intel}}"), 10, 0.1);
+    EXPECT_NEAR(bus("{node: {preset: hgx-h100, board: pcie}}"), 22, 0.3);
+}
+
 TEST(Boards, FewerNicsAreNotFree) {
     const std::string pair = "{nodes: 2, node: {preset: hgx-h100, gpus: 8}}";
     const double eight = bus(pair), four = bus(pair, {"cluster.node.nics=4"}), one = bus(pair, {"cluster.node.nics=1"});
