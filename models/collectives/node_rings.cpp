@@ -1,6 +1,7 @@
 #include "models/collectives/node_rings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -223,7 +224,8 @@ NodeRings rings_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     if (cluster.has_nvlink() && gpus.size() > 1 && gpus.size() <= kMostGpusOfPacking) {
         const Lanes lanes = lanes_of(cluster, gpus);
         if (gpus.size() == 2) {
-            NodeRings rings{.cycles = {{0, 1}}, .entries = {}};
+            NodeRings rings;
+            rings.cycles = {{0, 1}};
             if (const std::uint32_t both = std::min(lanes.at(0, 1), lanes.at(1, 0)); both > 0) {
                 rings.bytes_per_s = both * lanes.bytes_per_s;
                 return rings;
@@ -242,6 +244,46 @@ NodeRings rings_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     return tour(cluster, gpus);
 }
 
+/// Pattern by pattern a cycle that has run least, there the start whose NICs have least to do, one NIC rather than two.
+void lay_patterns(const Cluster& cluster, std::span<const GpuId> gpus, NodeRings& rings) {
+    const auto g = static_cast<std::uint32_t>(gpus.size());
+    const auto cycles = static_cast<std::uint32_t>(rings.cycles.size());
+    std::vector<std::uint32_t> nic(g, 0);
+    for (std::uint32_t i = 0; i < g && cluster.nics_per_node() > 0; ++i)
+        nic[i] = static_cast<std::uint32_t>(index(cluster.nic_of(gpus[i])));
+    std::map<std::uint32_t, std::uint32_t> in, out;
+    std::vector<std::uint32_t> runs(cycles, 0);
+    std::vector<bool> used(std::size_t{cycles} * g, false);
+    const std::uint32_t patterns = std::lcm(g, cycles);
+    using Cost = std::array<std::uint32_t, 5>;
+    while (rings.patterns.size() < patterns) {
+        Cost least;
+        least.fill(std::numeric_limits<std::uint32_t>::max());
+        NodeRings::Pattern best;
+        std::uint32_t best_exit = 0;
+        for (std::uint32_t c = 0; c < cycles; ++c) {
+            const Cycle& cycle = rings.cycles[c];
+            for (std::uint32_t at = 0; at < g; ++at) {
+                const std::uint32_t entry = cycle[at], exit = cycle[(at + g - 1) % g];
+                if (used[std::size_t{c} * g + entry])
+                    continue;
+                const std::uint32_t enters = in[nic[entry]], leaves = out[nic[exit]];
+                const Cost cost = {runs[c], std::max(enters, leaves), enters + leaves, nic[entry] != nic[exit], entry};
+                if (cost < least) {
+                    least = cost;
+                    best = {c, entry};
+                    best_exit = exit;
+                }
+            }
+        }
+        used[std::size_t{best.cycle} * g + best.entry] = true;
+        ++in[nic[best.entry]];
+        ++out[nic[best_exit]];
+        ++runs[best.cycle];
+        rings.patterns.push_back(best);
+    }
+}
+
 }  // namespace
 
 std::uint32_t locality_of(const Cluster& cluster, GpuId gpu) {
@@ -249,23 +291,17 @@ std::uint32_t locality_of(const Cluster& cluster, GpuId gpu) {
     return beyond_servers ? cluster.nvlink_domain_of(gpu) : static_cast<std::uint32_t>(index(cluster.node_of(gpu)));
 }
 
-std::vector<std::uint32_t> entries_of(const Cluster& cluster, std::span<const GpuId> gpus) {
-    std::vector<std::uint32_t> entries(gpus.size());
-    std::iota(entries.begin(), entries.end(), 0u);
-    if (cluster.nics_per_node() == 0)
-        return entries;
-    std::map<NicId, std::uint32_t> users;
-    std::vector<std::uint32_t> turn;  // of a GPU among those of its NIC
-    for (const GpuId gpu : gpus)
-        turn.push_back(users[cluster.nic_of(gpu)]++);
-    std::stable_sort(entries.begin(), entries.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return turn[a] < turn[b]; });
-    return entries;
-}
-
 NodeRings node_rings(const Cluster& cluster, std::span<const GpuId> gpus) {
     NodeRings rings = rings_of(cluster, gpus);
-    rings.entries = entries_of(cluster, gpus);
+    lay_patterns(cluster, gpus, rings);
+    return rings;
+}
+
+NodeRings switched_rings(const Cluster& cluster, std::span<const GpuId> gpus) {
+    NodeRings rings;
+    rings.cycles.emplace_back(gpus.size());
+    std::iota(rings.cycles.front().begin(), rings.cycles.front().end(), 0u);
+    lay_patterns(cluster, gpus, rings);
     return rings;
 }
 

@@ -22,21 +22,25 @@
 namespace fabricast {
 
 struct NodeRings {
-    /// Positions among the GPUs given; channel pattern p runs cycle p mod size. At least one.
-    std::vector<std::vector<std::uint32_t>> cycles;
-    /// Pattern p enters at entries[p mod size]: GPUs of different NICs in turn, so that few channels use all NICs.
-    std::vector<std::uint32_t> entries;
-    bool nvlink = true;      ///< every hop is NVLink, direct or through another GPU
-    bool sockets = false;    ///< a hop passes between NUMA nodes
-    double bytes_per_s = 0;  ///< NVLink of one GPU in all rings together, as built; 0 without
+    std::vector<std::vector<std::uint32_t>> cycles;  ///< positions among the GPUs given; at least one cycle
+    /// Channel pattern p runs `cycle` from `entry` on (over several nodes it ends at the GPU before). Entries and exits
+    /// take NICs in turn, as far as cycles allow, so that few channels use all of them.
+    struct Pattern {
+        std::uint32_t cycle = 0, entry = 0;
+        bool operator==(const Pattern&) const = default;
+    };
+    std::vector<Pattern> patterns = {};  ///< until GPUs and cycles come round
+    bool nvlink = true;                  ///< every hop is NVLink, direct or through another GPU
+    bool sockets = false;                ///< a hop passes between NUMA nodes
+    double bytes_per_s = 0;              ///< NVLink of one GPU in all rings together, as built; 0 without
     bool operator==(const NodeRings&) const = default;
 };
 
 /// Precondition: at least one GPU, distinct, of one node or NVSwitch domain.
 NodeRings node_rings(const Cluster& cluster, std::span<const GpuId> gpus);
 
-/// The entries of a node alone. 0, 1, 2, ... where GPU g has NIC g mod nics.
-std::vector<std::uint32_t> entries_of(const Cluster& cluster, std::span<const GpuId> gpus);
+/// The same for GPUs behind an NVSwitch: one cycle, by index.
+NodeRings switched_rings(const Cluster& cluster, std::span<const GpuId> gpus);
 
 /// NVSwitch domain where one spans servers, else the server: what NCCL calls a node.
 std::uint32_t locality_of(const Cluster& cluster, GpuId gpu);

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -126,7 +125,8 @@ void find_rings(const Cluster& cluster, GroupOrder& order) {
         const auto [at, is_new] =
             known.try_emplace(looks_of(cluster, order.node(i)), static_cast<std::uint32_t>(order.rings.size()));
         if (is_new) {
-            order.rings.push_back(node_rings(cluster, order.node(i)));
+            order.rings.push_back(cluster.has_nvswitch() ? switched_rings(cluster, order.node(i))
+                                                         : node_rings(cluster, order.node(i)));
         }
         order.rings_of.push_back(at->second);
     }
@@ -204,10 +204,10 @@ GpuId GroupOrder::passed(std::uint32_t i, std::uint32_t pattern, std::uint32_t j
     if (rings_of.empty()) {
         return local[(pattern + j) % g];
     }
-    const auto& cycles = rings[rings_of[i]].cycles;
-    const std::vector<std::uint32_t>& cycle = cycles[pattern % cycles.size()];
-    const std::uint32_t first = rings[rings_of[i]].entries[pattern % g];
-    const auto entry = std::find(cycle.begin(), cycle.end(), first) - cycle.begin();
+    const NodeRings& of_node = rings[rings_of[i]];
+    const NodeRings::Pattern& start = of_node.patterns[pattern % of_node.patterns.size()];
+    const std::vector<std::uint32_t>& cycle = of_node.cycles[start.cycle];
+    const auto entry = std::find(cycle.begin(), cycle.end(), start.entry) - cycle.begin();
     return local[cycle[(static_cast<std::uint32_t>(entry) + j) % g]];
 }
 
@@ -215,8 +215,8 @@ std::uint32_t GroupOrder::patterns() const {
     std::uint32_t patterns = 1;
     for (std::uint32_t i = 0; i < nodes(); ++i) {
         const std::uint32_t g = begin[i + 1] - begin[i];
-        const auto cycles = rings_of.empty() ? 1u : static_cast<std::uint32_t>(rings[rings_of[i]].cycles.size());
-        patterns = std::max(patterns, std::lcm(g, cycles));
+        patterns =
+            std::max(patterns, rings_of.empty() ? g : static_cast<std::uint32_t>(rings[rings_of[i]].patterns.size()));
     }
     return patterns;
 }
@@ -251,7 +251,7 @@ void ChannelWiring::append_loads(std::uint32_t pattern, std::vector<LinkLoad>& o
         case Wiring::collnet_direct:
             for (std::uint32_t i = 0; i < order_->nodes(); ++i) {
                 const auto gpus = order_->node(i);
-                const GpuId head = gpus[pattern % gpus.size()];
+                const GpuId head = order_->passed(i, pattern, 0);
                 for (const GpuId gpu : gpus) {
                     hop(gpu, head, 2, out);
                     hop(head, gpu, 2, out);
@@ -308,10 +308,7 @@ void ChannelWiring::append_chains(std::uint32_t pattern, std::vector<LinkLoad>& 
 
 void ChannelWiring::append_double_tree(std::uint32_t pattern, std::uint32_t half, std::vector<LinkLoad>& out) const {
     const std::uint32_t nodes = order_->nodes();
-    const auto gpu_of = [&](std::uint32_t node) {
-        const auto gpus = order_->node(node);
-        return gpus[pattern % gpus.size()];
-    };
+    const auto gpu_of = [&](std::uint32_t node) { return order_->passed(node, pattern, 0); };
     const auto second = [&](std::uint32_t v) { return nodes % 2 == 0 ? nodes - 1 - v : (v + 1) % nodes; };
     for (std::uint32_t v = 1; v < nodes; ++v) {
         const std::uint32_t parent = tree_parent(v, nodes);
@@ -328,7 +325,7 @@ void ChannelWiring::append_nvls(std::uint32_t pattern, std::vector<LinkLoad>& ou
     const bool multicast = wiring_ != Wiring::nvls_scatter;
     for (std::uint32_t i = 0; i < order_->nodes(); ++i) {
         const auto gpus = order_->node(i);
-        const GpuId head = gpus[pattern % gpus.size()];
+        const GpuId head = order_->passed(i, pattern, 0);
         for (const GpuId gpu : gpus) {
             if (reduce) {
                 out.push_back({cluster_->nvlink_up(gpu), kWhole});
@@ -348,10 +345,7 @@ void ChannelWiring::append_nvls(std::uint32_t pattern, std::vector<LinkLoad>& ou
 
 // Links of all routes between the heads and the first of them, each once: the switches add up what goes up.
 void ChannelWiring::append_collnet(std::uint32_t pattern, std::uint32_t units, std::vector<LinkLoad>& out) const {
-    const auto head = [&](std::uint32_t node) {
-        const auto gpus = order_->node(node);
-        return gpus[pattern % gpus.size()];
-    };
+    const auto head = [&](std::uint32_t node) { return order_->passed(node, pattern, 0); };
     std::vector<LinkId> links;
     for (std::uint32_t i = 1; i < order_->nodes(); ++i) {
         cluster_->route(head(i), head(0), links);

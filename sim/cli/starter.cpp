@@ -159,7 +159,8 @@ std::string write(const Start& start) {
     y.line("cluster:");
     y.line(fmt::format("  nodes: {}", start.nodes), fmt::format("{} GPUs", gpus));
     y.line(fmt::format("  node: {{preset: {}}}", start.node->name), "any field may be overridden, as in nic: 200 Gb/s");
-    y.line(fmt::format("  fabric: {{kind: {}, oversubscription: 1}}", Catalogue::builtin().fabrics().front().name));
+    y.line(fmt::format("  fabric: {{kind: {}, oversubscription: 1}}", Catalogue::builtin().fabrics().front().name),
+           "or network: roce, file: topology.conf");
     y.line("");
     y.line(fmt::format("model: {{preset: {}}}", start.model->name),
            fmt::format("{:.2f} billion parameters", static_cast<double>(parameters) / 1e9));

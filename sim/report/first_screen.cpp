@@ -91,7 +91,8 @@ std::vector<Line> tail_lines(const Result& result, std::size_t remark_budget) {
             fmt::format("{} ({}, {}{}, {:.1f} GB/s busbw)", clean(row->what), clean(row->group), calls,
                         decimal_bytes(static_cast<double>(row->bytes)), row->busbw_bytes_per_s / 1e9);
         std::string link = row->limiting_link.empty() ? "" : clean(row->limiting_link) + ", in ";
-        if (!row->limiting_place.empty())
+        const bool named = row->limiting_place.starts_with("NVLink");  // the link's name says it
+        if (row->limiting_place.ends_with("inside the node") && !named)
             link = row->limiting_place + ": " + link;
         lines.push_back({link.empty() ? "Traffic: " : "Limit: ", link + call, Paint::dim});
     }

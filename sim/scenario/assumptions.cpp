@@ -87,6 +87,30 @@ void list_gpu(List& list, const Answers& answers, const Scenario& s) {
     list.constant("cluster.node.pcie", rate(g.pcie_bytes_per_s), "cluster.node.pcie", g.sources, "pcie");
 }
 
+/// What servers without an NVSwitch and named networks rest on.
+void list_board(List& list, const Scenario& s) {
+    const NodeSpec& n = s.node;
+    const bool board = !s.machine && !s.fabric_is_listed() && n.board != Board::nvswitch;
+    if (board && n.board != Board::cube_mesh && n.sources.contains("pcie_layout"))
+        list.constant("cluster.node.pcie_layout",
+                      fmt::format("{}, {} NUMA nodes", pcie_layout_name(n.pcie_layout), n.numa_nodes),
+                      "cluster.node.pcie_layout", n.sources, "pcie_layout");
+    if ((board || s.machine) && n.socket_bytes_per_s > 0)
+        list.constant("cluster.node.socket", rate(n.socket_bytes_per_s) + " each way", "cluster.node.socket", n.sources,
+                      "socket");
+    if (n.nvlink_domain > 1)
+        list.constant("cluster.node.nvlink_domain", fmt::format("{} nodes", n.nvlink_domain),
+                      "cluster.node.nvlink_domain", n.sources, "nvlink_domain");
+    if (s.network && s.nodes > 1) {
+        for (const auto& [key, us] : {std::pair{"ll_hop", s.network->ll_hop_us},
+                                      {"ll128_hop", s.network->ll128_hop_us},
+                                      {"simple_hop", s.network->simple_hop_us},
+                                      {"slot", s.network->slot_us}})
+            list.constant(fmt::format("cluster.fabric.network.{}", key), microseconds(us * 1e-6), "",
+                          s.network->sources, key);
+    }
+}
+
 void list_cluster(List& list, const Answers& answers, const Scenario& s) {
     const NodeSpec& n = s.node;
     list.constant("cluster.node.gpus", fmt::format("{}", n.gpus), "cluster.node.gpus", n.sources, "gpus");
@@ -96,6 +120,7 @@ void list_cluster(List& list, const Answers& answers, const Scenario& s) {
                  "GPUs of one node differ by 5 % and more between fastest and slowest (MAMF benchmark)");
     list.constant("cluster.node.nvlink_latency", microseconds(n.nvlink_latency_s), "cluster.node.nvlink_latency",
                   n.sources, "nvlink_latency");
+    list_board(list, s);
     if (s.nodes == 1)
         return;
     const std::string_view nic_path = answers.given("cluster.fabric.nic") ? "cluster.fabric.nic" : "cluster.node.nic";

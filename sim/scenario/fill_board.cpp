@@ -86,6 +86,15 @@ void read_topology(const Answer& file, Scenario& s, Diagnostics& diagnostics) {
     }
 }
 
+/// Between sockets, where neither scenario nor preset says: what NCCL takes for the processor (src/graph/topo.h).
+void default_socket(NodeSpec& node, GpuGeneration generation) {
+    if (node.socket_bytes_per_s > 0)
+        return;
+    const bool later = generation >= GpuGeneration::hopper;  // servers of Sapphire Rapids and after
+    node.socket_bytes_per_s = node.cpu == "amd" ? 16e9 : node.cpu == "arm" ? 6e9 : later ? 22e9 : 10e9;
+    node.sources["socket"] = "assumed from NCCL src/graph/topo.h for a processor of this kind (estimate)";
+}
+
 }  // namespace
 
 std::string path_beside(const Answer& file) {
@@ -105,9 +114,12 @@ void fill_board(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                                   fmt::format("{}: the file of cluster.node.topology says it; leave one out", key));
         }
         read_topology(*file, s, diagnostics);
+        default_socket(s.node, s.gpu.generation);
         s.node.nvlink_domain = 1;
         return;
     }
+    if (answers.given("cluster.node.board") && s.node.board != Board::nvswitch)
+        default_socket(s.node, s.gpu.generation);
     check_board(answers, s, diagnostics);
 }
 

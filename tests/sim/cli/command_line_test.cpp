@@ -94,7 +94,7 @@ TEST(Presets, AsJson) {
     const Ended ended = fabricast("presets --json");
     ASSERT_EQ(ended.code, 0) << ended.err;
     const nlohmann::json presets = nlohmann::json::parse(ended.out);
-    for (const char* kind : {"nodes", "gpus", "fabrics", "models", "software"}) {
+    for (const char* kind : {"nodes", "gpus", "fabrics", "networks", "models", "software"}) {
         ASSERT_FALSE(presets.at(kind).empty()) << kind;
         EXPECT_TRUE(presets.at(kind)[0].contains("name")) << kind;
     }

@@ -36,6 +36,33 @@ TEST(Topo, MachineFromNvidiaSmi) {
     EXPECT_EQ(j["gpus"][0]["nics"][0], "mlx5_0");
 }
 
+TEST(Topo, BoardsAndClustersWithoutAModel) {
+    const Scratch scratch;
+    write(scratch.path("v100.yaml"), "cluster: {node: dgx1-v100, degraded: gpu 0.0 nvlink gpu 3 loses 1 lane}\n");
+    const Ended v100 = fabricast("topo '" + scratch.path("v100.yaml") + "'");
+    EXPECT_EQ(v100.code, 0) << v100.err;
+    for (const char* part : {"board cube-mesh", "NV2 7 pairs", "NV1 9 pairs", "NVB 12 pairs", "4 over NVLink"})
+        EXPECT_TRUE(contains(v100.out, part)) << part << '\n' << v100.out;
+    write(scratch.path("pcie.yaml"), "cluster: {node: {preset: a100-pcie-8, pcie_layout: node}}\n");
+    const Ended pcie = fabricast("topo '" + scratch.path("pcie.yaml") + "'");
+    EXPECT_EQ(pcie.code, 0) << pcie.err;
+    for (const char* part : {"board pcie", "NODE 12 pairs", "SYS 16 pairs", "between sockets"})
+        EXPECT_TRUE(contains(pcie.out, part)) << part << '\n' << pcie.out;
+    write(scratch.path("topo.txt"), kTwoGpus);
+    write(scratch.path("own.yaml"), "cluster: {nodes: 2, node: {preset: dgx1-v100, topology: topo.txt}}\n");
+    const Ended own = fabricast("topo '" + scratch.path("own.yaml") + "'");  // the path is beside the scenario
+    EXPECT_EQ(own.code, 0) << own.err;
+    EXPECT_TRUE(contains(own.out, "NV2 1 pair")) << own.out;
+    const Ended timed = fabricast("nccl --cluster '" + scratch.path("own.yaml") + "' -b 1G -e 1G --json");
+    EXPECT_EQ(timed.code, 0) << timed.err;
+    EXPECT_EQ(nlohmann::json::parse(timed.out)["ranks"], 4);
+    write(scratch.path("grid.yaml"),
+          "cluster: {node: hgx-h100, fabric: {dimensions: [{kind: ring, size: 4, bandwidth: 50 GB/s}]}}\n");
+    const Ended grid = fabricast("nccl --cluster '" + scratch.path("grid.yaml") + "' --nodes 2");
+    EXPECT_EQ(grid.code, 2);
+    EXPECT_TRUE(contains(grid.err, "grid lists its 1 nodes")) << grid.err;
+}
+
 TEST(Topo, FabricFromSlurm) {
     const Scratch scratch;
     write(scratch.path("topology.conf"),

@@ -82,6 +82,12 @@ TEST(Boards, PcieLayouts) {
     EXPECT_TRUE(has(time.limit, "host 0 to node 0 host 1") || has(time.limit, "host 1 to node 0 host 0")) << time.limit;
 }
 
+TEST(Boards, SocketsNobodySpokeOf) {
+    EXPECT_NEAR(bus("{node: {preset: hgx-a100-80g, board: pcie}}"), 16, 0.1) << "EPYC";
+    EXPECT_NEAR(bus("{node: {preset: hgx-a100-80g, board: pcie, cpu: intel}}"), 10, 0.1);
+    EXPECT_NEAR(bus("{node: {preset: hgx-h100, board: pcie}}"), 22, 0.3);
+}
+
 TEST(Boards, FewerNicsAreNotFree) {
     const std::string pair = "{nodes: 2, node: {preset: hgx-h100, gpus: 8}}";
     const double eight = bus(pair), four = bus(pair, {"cluster.node.nics=4"}), one = bus(pair, {"cluster.node.nics=1"});
@@ -113,7 +119,8 @@ TEST(Boards, DegradedParts) {
     EXPECT_LT(bus("{node: dgx1-v100, degraded: gpu 0.0 nvlink gpu 3 at 0.5}"), 0.55 * whole) << "as the slowest ring";
     EXPECT_NEAR(bus("{node: a100-pcie-8, degraded: gpu 0.2 pcie loses 12 lanes}"), 25.5 / 4, 0.2);
     const std::string two = "nodes: 2, node: dgx1-v100";
-    EXPECT_LT(bus("{" + two + ", degraded: nic 1.2 at 0.5}"), 0.55 * bus("{" + two + "}"));
+    EXPECT_LT(bus("{" + two + ", degraded: nic 1.2 at 0.5}"), 0.7 * bus("{" + two + "}"))
+        << "channels hold the trees of two nodes a little below their NICs";
     EXPECT_TRUE(has(refused("{node: a100-pcie-8, degraded: gpu 0.2 nvlink at 0.5}"), "has no NVLink"));
     EXPECT_TRUE(has(refused("{node: dgx1-v100, degraded: gpu 0.0 nvlink gpu 3 loses 2 lanes}"), "lanes lost of 2"));
     EXPECT_TRUE(has(refused("{node: dgx1-v100, degraded: gpu 0.0 nvlink loses}"), "test.yaml:1:"));
@@ -260,7 +267,7 @@ TEST(Boards, Graphs) {
     EXPECT_TRUE(has(refused(changed(kGraph, "server: 1}", "sever: 1}")), "did you mean `server`"));
     EXPECT_TRUE(has(refused(changed(kGraph, "      - {from: s0, to: s1, bandwidth: 100 Gb/s, latency: 1 us}\n", "")),
                     "cluster.graph: no route from"));
-    EXPECT_TRUE(has(refused(changed(kGraph, "100 Gb/s", "100 Gbps")), "test.yaml:18:"));
+    EXPECT_TRUE(has(refused(changed(kGraph, "100 Gb/s", "100 furlongs")), "test.yaml:18:"));
     EXPECT_TRUE(has(refused(kGraph + "  fabric: {oversubscription: 2}\n"), "has no effect beside cluster.graph"));
 }
 
