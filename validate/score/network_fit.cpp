@@ -149,6 +149,11 @@ std::optional<LaunchCost> launch_shown(const RunCase& run) {
     return out;
 }
 
+/// Classes that one transport or plugin of the library drives.
+std::string_view transport_of(std::string_view network) {
+    return network == "roce" ? "ib" : network == "efa_gen1" ? "efa" : network == "tcpx" ? "tcpxo" : network;
+}
+
 double neutral(Constant constant) { return constant == Constant::efficiency ? 0.9 : 0; }
 
 }  // namespace
@@ -273,8 +278,8 @@ FittedConstant NetworkFit::fitted(Constant constant, std::string_view network, c
         out = collect([&](const Evidence& one) { return one.network == network; });
         out.level = "class";
     }
-    if (out.files.empty() && (network == "ib" || network == "roce")) {
-        out = collect([&](const Evidence& one) { return one.network == "ib" || one.network == "roce"; });
+    if (out.files.empty()) {
+        out = collect([&](const Evidence& one) { return transport_of(one.network) == transport_of(network); });
         out.level = "same transport";
     }
     if (out.files.empty() && constant != Constant::efficiency && constant != Constant::ll_hop) {

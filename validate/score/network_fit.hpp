@@ -19,8 +19,8 @@
 // nothing (flows collide).
 //
 // Leave one out: constants for a log come from other logs only: of the same machine and network if they show it, else
-// of the class, else (ib and roce, which NCCL drives by one transport) of both; hops and slots of a class that shows none scale with its LL hop by the median ratio of all; else of
-// all classes but sockets. Logs labelled sick never speak for anything but sockets.
+// of the class, else of the classes of one transport (ib and roce; efa and efa_gen1; tcpx and tcpxo); hops and slots of a
+// class that shows none scale with its LL hop by the median ratio of all; else of all classes but sockets. Logs labelled sick never speak for anything but sockets.
 #pragma once
 
 #include <array>

@@ -402,6 +402,10 @@ TEST(CommModel, Messages) {
     EXPECT_EQ(inside.links[0].coefficient, kCoefficientOne);
     EXPECT_EQ(inside.latency, 11'800'000);
     EXPECT_TRUE(inside.uses_nvlink && !inside.uses_network);
+    // 4 channels of 20.4 GB/s up to 64 MiB (send-recv of 8 H100 logs 80, 82 GB/s), then more; links limit 16 and 32
+    EXPECT_NEAR(bytes_per_s(inside.cap), 81.6e9, 1e6);
+    EXPECT_NEAR(bytes_per_s(model.message(GpuId{0}, GpuId{5}, 128 * kMiB).cap), 163.2e9, 1e6);
+    EXPECT_GT(bytes_per_s(model.message(GpuId{0}, GpuId{5}, kGiB).cap), 367e9);
     const auto small = model.message(GpuId{0}, GpuId{5}, 1024);
     EXPECT_EQ(small.links[0].coefficient, 2 * kCoefficientOne);
     EXPECT_EQ(small.latency, 5'800'000);
@@ -412,6 +416,50 @@ TEST(CommModel, Messages) {
     EXPECT_GT(bytes_per_s(outside.cap), 46e9);
     EXPECT_EQ(model.message(GpuId{0}, GpuId{16}, kMiB).links.size(), 6u);
     EXPECT_TRUE(model.message(GpuId{3}, GpuId{3}, kMiB).links.empty());
+}
+
+// NCCL_ALGO=allreduce:tree;allgather:ring with NCCL_PROTO=allreduce:simple.
+TEST(CommModel, SettingsByFunction) {
+    const Platform p = h100();
+    const Cluster cluster = cluster_of(p, 2);
+    CommSettings settings;
+    settings.functions = {{Collective::all_reduce, std::vector{Algorithm::tree}, std::vector{Protocol::simple}},
+                          {Collective::all_gather, std::vector{Algorithm::ring}, std::nullopt}};
+    const CommModel model(cluster, p.facts, settings);
+    std::vector<GpuId> members;
+    for (std::uint32_t r = 0; r < 16; ++r)
+        members.push_back(GpuId{r});
+    const CommGroup group = model.make_group(members);
+    const CollectivePlan reduce = model.plan(group, Collective::all_reduce, 1024);
+    EXPECT_EQ(reduce.algorithm, Algorithm::tree);
+    EXPECT_EQ(reduce.protocol, Protocol::simple);
+    EXPECT_EQ(model.plan(group, Collective::barrier, 0).algorithm, Algorithm::tree);  // a barrier is an all-reduce
+    EXPECT_EQ(model.plan(group, Collective::all_gather, 1024).protocol, Protocol::ll);
+    EXPECT_EQ(model.plan(group, Collective::reduce_scatter, kGiB).algorithm, Algorithm::ring);
+
+    settings.functions[0].algorithms = std::vector{Algorithm::nvls_tree};
+    settings.functions[0].protocols = std::vector{Protocol::ll};
+    EXPECT_THROW(CommModel(cluster, p.facts, settings), std::invalid_argument);
+}
+
+// The extra cost of a network hop counts on rings in the proportion of NCCL's table (2.7 / 5.0 for LL).
+TEST(CommModel, RingsPayTheirShareOfAnExtraHop) {
+    Platform p = h100();
+    const Cluster cluster = cluster_of(p, 2);
+    std::vector<GpuId> members;
+    for (std::uint32_t r = 0; r < 16; ++r)
+        members.push_back(GpuId{r});
+    const auto latency = [&](Algorithm a, double hop_us) {
+        p.facts.network.hop_us[0] = hop_us;
+        CommSettings settings;
+        settings.algorithms = {a};
+        settings.protocols = {Protocol::ll};
+        const CommModel model(cluster, p.facts, settings);
+        return seconds(model.plan(model.make_group(members), Collective::all_reduce, 1024).latency);
+    };
+    // two hops of a tree, four of a ring: 30 steps pass each of the two crossings twice
+    EXPECT_NEAR(latency(Algorithm::tree, 10) - latency(Algorithm::tree, 0), 20e-6, 1e-9);
+    EXPECT_NEAR(latency(Algorithm::ring, 10) - latency(Algorithm::ring, 0), 4 * 5.4e-6, 1e-9);
 }
 
 }  // namespace

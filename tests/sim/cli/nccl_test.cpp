@@ -48,6 +48,9 @@ TEST(Nccl, ChunkStepsStandBesideTheFluidTime) {
     ASSERT_EQ(ring.code, 0) << ring.err;
     const nlohmann::json row = nlohmann::json::parse(ring.out)["rows"][0];
     EXPECT_NEAR(row["steps_time_s"].get<double>() / row["time_s"].get<double>(), 1, 0.01);
+    const Ended table =
+        fabricast("nccl --cluster hgx-h100 --nodes 2 --algo Ring -b 1M -e 64M --chunk-steps --no-color");
+    EXPECT_NE(table.out.find("bound 5 %"), std::string::npos) << table.out;
     const Ended nvls = fabricast("nccl --cluster hgx-h100 -b 64M -e 64M --chunk-steps --json");
     EXPECT_TRUE(nlohmann::json::parse(nvls.out)["rows"][0]["steps_time_s"].is_null()) << "NVLS is not taken apart";
 }

@@ -22,23 +22,82 @@ const NcclScore& scored(bool leave_one_out) {
     return leave_one_out ? left_out : in_sample;
 }
 
+// Reached: 5.1 %, 29.6 %, 12.3 %, 19 of 20, 16 of 20.
 TEST(NcclScore, LeaveOneOutWithinBounds) {
     const NcclScore& score = scored(true);
     EXPECT_GT(score.total.large_points, 400u);
-    EXPECT_LT(*score.total.large_median, 0.10);
-    EXPECT_LT(*score.total.large_p90, 0.42);
-    EXPECT_LT(*score.total.small_median, 0.25);
-    EXPECT_GE(10 * score.several.within, 8 * score.several.platforms);
-    EXPECT_GE(10 * score.single.within, 7 * score.single.platforms);
+    EXPECT_LT(*score.total.large_median, 0.055);
+    EXPECT_LT(*score.total.large_p90, 0.31);
+    EXPECT_LT(*score.total.small_median, 0.14);
+    EXPECT_GE(20 * score.several.within, 19 * score.several.platforms);
+    EXPECT_GE(20 * score.single.within, 16 * score.single.platforms);
 }
 
+// Reached: 3.9 %, 27.5 %, 8.0 %, 19 of 20, 18 of 20.
 TEST(NcclScore, CatalogueConstantsWithinBounds) {
     const NcclScore& score = scored(false);
-    EXPECT_LT(*score.total.large_median, 0.08);
-    EXPECT_LT(*score.total.large_p90, 0.36);
-    EXPECT_LT(*score.total.small_median, 0.20);
-    EXPECT_GE(10 * score.several.within, 9 * score.several.platforms);
-    EXPECT_GE(10 * score.single.within, 8 * score.single.platforms);
+    EXPECT_LT(*score.total.large_median, 0.045);
+    EXPECT_LT(*score.total.large_p90, 0.29);
+    EXPECT_LT(*score.total.small_median, 0.10);
+    EXPECT_GE(20 * score.several.within, 19 * score.several.platforms);
+    EXPECT_GE(20 * score.single.within, 18 * score.single.platforms);
+}
+
+// Ten nodes with two GPUs each, constants from other logs: hops hide behind the adapters' data.
+TEST(NcclScore, RingsOfFewGpusANodeHideTheirHops) {
+    int curves = 0;
+    for (const CurveScore& one : scored(true).curves) {
+        if (one.ranks != 20 || one.collective == "send_recv" || one.collective == "all_to_all")
+            continue;
+        ++curves;
+        for (const ScoredPoint& point : one.points)
+            EXPECT_LT(std::abs(point.error), .28) << one.collective << ' ' << point.at.bytes;
+    }
+    EXPECT_EQ(curves, 3);
+}
+
+// One thread launches on eight GPUs: the four collectives take the same time up to 1 MiB, the CPU's.
+TEST(NcclScore, LaunchesOverlapRuns) {
+    for (const CurveScore& one : scored(true).curves) {
+        if (!one.file.starts_with("8xa100-sxm4-40gb_") || !one.counted)
+            continue;
+        for (const ScoredPoint& point : one.points) {
+            if (point.at.bytes <= (2 << 20)) {
+                EXPECT_LT(std::abs(point.error), .45) << one.file << ' ' << point.at.bytes;
+            }
+        }
+    }
+    EXPECT_DOUBLE_EQ(LaunchCost({4, .2}).with(100, 1, 24), 100);
+    EXPECT_NEAR(LaunchCost({4, .2}).with(0, 8, 24), 70.4, 1e-9);
+    EXPECT_NEAR(LaunchCost({4, .2}).with(1000, 8, 24), 1002.5, .1);
+}
+
+// FIELD values of the fullest of 8 and 16 links (Monte Carlo): 2.60, 3.08; with two flows a link 2.11, 2.43.
+TEST(NcclScore, ExpectedFullestLink) {
+    EXPECT_NEAR(expected_fullest(8, 8), 2.60, .005);
+    EXPECT_NEAR(expected_fullest(16, 16), 3.08, .005);
+    EXPECT_NEAR(expected_fullest(16, 8) / 2, 2.11, .005);
+    EXPECT_NEAR(expected_fullest(32, 16) / 2, 2.43, .005);
+    EXPECT_DOUBLE_EQ(expected_fullest(5, 1), 5);
+}
+
+// Trees and rings of a class show one cost of a hop when rings count NCCL's share of it.
+TEST(NcclScore, RingsAndTreesShowOneHop) {
+    const NetworkFit fit(read_cases({kIndex}, {}).cases);
+    std::map<std::string, double> ll128;
+    for (const Evidence& one : fit.evidence()) {
+        if (const auto& hop = one.value[static_cast<std::size_t>(Constant::ll128_hop)])
+            ll128[one.file] = *hop;
+    }
+    const double tree = ll128.at("16xb200-sxm_lambda-ib_allreduce_no-hash.txt");
+    EXPECT_NEAR(ll128.at("16xa100-sxm_dgxa100-ib_allgather_sophia.txt") / tree, 1, .1);
+    EXPECT_NEAR(ll128.at("16xa100-sxm_dgxa100-ib-hdr_allreduce_old.txt") / tree, 1, .1);
+}
+
+TEST(NcclScore, PluginsThatAllowSimpleOnly) {
+    EXPECT_EQ(settings_for(preset_platform("aws-p4de", 2, 8), false).protocols, std::vector{Protocol::simple});
+    EXPECT_EQ(settings_for(preset_platform("gcp-a3-high", 2, 8), false).protocols, std::vector{Protocol::simple});
+    EXPECT_TRUE(settings_for(preset_platform("aws-p5", 2, 8), false).protocols.empty());
 }
 
 TEST(NcclScore, CatalogueHoldsWhatTheLogsShow) {
