@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, std::string>> fitted_constants() {
     return out;
 }
 
-void apply(const Factors& factors, Scenario& scenario) {
+void apply_factors(const Factors& factors, Scenario& scenario) {
     for (const Constant& c : kConstants) {
         const auto at = factors.find(c.name);
         if (at != factors.end() && at->second != 1 && c.applies(scenario))
@@ -136,7 +136,7 @@ RunFitter::RunFitter(const std::vector<PublishedRun>& runs, unsigned jobs) : bas
         // Factors that would meet a bound are tried downwards.
         const double nudge = c.most > kNudge ? kNudge : 1 / kNudge;
         const RunScore moved = score_runs(touched, jobs, [&](const PublishedRun&, Scenario& s) {
-            apply({{c.name, nudge}}, s);
+            apply_factors({{c.name, nudge}}, s);
         });
         for (const RowScore& row : moved.scored)
             rows_[index[row.run->id]].sensitivity[c.name] =
@@ -198,10 +198,10 @@ LosoScore score_loso(const std::vector<PublishedRun>& runs, unsigned jobs) {
     for (const PublishedRun& run : runs)
         if (!score.factors.contains(run.source_key))
             score.factors[run.source_key] = fitter.fit(run.source_key).factors;
-    score.known = score_runs(runs, jobs,
-                             [&](const PublishedRun& run, Scenario& s) { apply(score.factors.at(run.source_key), s); });
+    score.known = score_runs(
+        runs, jobs, [&](const PublishedRun& run, Scenario& s) { apply_factors(score.factors.at(run.source_key), s); });
     score.blind = score_runs(runs, jobs, [&](const PublishedRun& run, Scenario& s) {
-        apply(score.factors.at(run.source_key), s);
+        apply_factors(score.factors.at(run.source_key), s);
         forget_stack(s);
     });
     return score;

@@ -29,7 +29,7 @@ using Factors = std::map<std::string, double>;
 /// Names of all constants with the rows that see them, for reports.
 std::vector<std::pair<std::string, std::string>> fitted_constants();
 
-void apply(const Factors& factors, Scenario& scenario);
+void apply_factors(const Factors& factors, Scenario& scenario);
 
 /// Stack numbers that only a fit on the source itself gives, at their defaults.
 void forget_stack(Scenario& scenario);

@@ -344,8 +344,8 @@ void Writer::training() {
         const std::string layers = rule_for(run_, "recompute_layers").value.empty() ? "" : fill("recompute_layers");
         std::int64_t count = layers == "half" ? run_.layers / 2 : 0;
         if (layers == "hfu" && run_.hfu && run_.mfu)  // a recomputed forward adds a third
-            count =
-                std::min(run_.layers, std::llround(3 * (*run_.hfu / *run_.mfu - 1) * static_cast<double>(run_.layers)));
+            count = std::min<std::int64_t>(
+                run_.layers, std::llround(3 * (*run_.hfu / *run_.mfu - 1) * static_cast<double>(run_.layers)));
         if (count > 0) {
             recompute = "full";
             line("  recompute_layers: {}", count);
