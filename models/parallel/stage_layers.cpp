@@ -68,7 +68,9 @@ void LayerEmitter::layer_forward(std::int64_t layer, Phase phase, std::string_vi
     ++passes_;
     add(forward(Piece::norm_attention), again);
     tensor_in(name, phase, layer);
-    around_core(forward(Piece::attention, layer_shape(a_, layer)), false, again, name, phase, layer);
+    std::vector<Kernel> attention = forward(Piece::attention, layer_shape(a_, layer));
+    around_core(again ? this->again(std::move(attention), Piece::attention) : std::move(attention), false, again, name,
+                phase, layer);
     tensor_out(name, phase, layer);
     add(forward(Piece::residual_attention), again);
     add(forward(Piece::norm_mlp), again);
@@ -76,11 +78,14 @@ void LayerEmitter::layer_forward(std::int64_t layer, Phase phase, std::string_vi
         moe_forward(layer, phase, name);
     else
         mlp_forward(layer, phase, name);
-    add(forward(Piece::residual_mlp), again);
+    if (!stops_early(layer, phase))
+        add(forward(Piece::residual_mlp), again);
 }
 
 void LayerEmitter::mlp_forward(std::int64_t layer, Phase phase, std::string_view name) {
     tensor_in(name, phase, layer);
+    if (stops_early(layer, phase))
+        return add(again(forward(Piece::mlp), Piece::mlp), true);
     add(forward(Piece::mlp), phase == Phase::recompute);
     tensor_out(name, phase, layer);
 }
@@ -155,8 +160,7 @@ void LayerEmitter::layer_backward(std::int64_t layer) {
     simple_backward(Piece::norm_mlp);
     simple_backward(Piece::residual_attention);
     if (recompute == Recompute::selective)
-        around_core(attention_core_forward(a_, shard_, software_, layer_shape(a_, layer)), false, true, "backward",
-                    Phase::backward, layer);
+        recompute_selected(layer, "backward");
     block_backward(Piece::attention, layer);
     simple_backward(Piece::norm_attention);
     hold(MemoryCause::temporary, -activation.working);
@@ -221,7 +225,12 @@ void LayerEmitter::unit_backward(const Unit& unit) {
             if (shard_.sequence_parallel)
                 tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", "head and loss",
                        Phase::backward, -1);
-            add(head_backward(a_, shard_, software_));
+            if (head_waits_) {
+                add(head_backward_data(a_, shard_, software_));
+                hold(MemoryCause::activations, head_weight_gradient_bytes(a_, shard_, software_));
+            } else {
+                add(head_backward(a_, shard_, software_));
+            }
             hold(MemoryCause::logits, -logits_bytes(a_, shard_, software_));
             tensor_out("head and loss", Phase::backward, -1);
             if (layout_.tp == 1)

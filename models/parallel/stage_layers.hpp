@@ -52,6 +52,12 @@ protected:
         return layer_activation(a_, shard_, software_, recompute_of(layer), layer_shape(a_, layer));
     }
     void layer_forward(std::int64_t layer, Phase phase, std::string_view name);
+    // stage_recompute.cpp: what of a layer is run again.
+    std::vector<Kernel> again(std::vector<Kernel> kernels, Piece piece) const;
+    bool stops_early(std::int64_t layer, Phase phase) const {
+        return phase == Phase::recompute && software_.recompute_stops_early && !layer_shape(a_, layer).moe;
+    }
+    void recompute_selected(std::int64_t layer, std::string_view name);
     // Backward of a column-row pair of linear layers: input gradients first, then weight gradients.
     void block_backward(Piece piece, std::int64_t layer);
     void data_backward(Piece piece, std::int64_t layer);
@@ -83,6 +89,7 @@ protected:
     Bytes activation_bytes_ = 2, gradient_bytes_ = 4;
     std::uint8_t tensor_stream_ = kCompute;
     std::int32_t hidden_ = 0;  ///< per mille of TP traffic beside the linear layers
+    bool head_waits_ = false;  ///< the weight gradient of the head comes after the schedule
 };
 
 }  // namespace fabricast::stage

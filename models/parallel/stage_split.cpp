@@ -51,7 +51,7 @@ void LayerEmitter::layer_backward_input(std::int64_t layer) {
     simple_backward(Piece::norm_mlp);
     simple_backward(Piece::residual_attention);
     if (recompute == Recompute::selective)
-        around_core(attention_core_forward(a_, shard_, software_, shape), false, true, kInput, Phase::backward, layer);
+        recompute_selected(layer, kInput);
     block_backward_input(Piece::attention, layer);
     simple_backward(Piece::norm_attention);
     hold(MemoryCause::temporary, -working);

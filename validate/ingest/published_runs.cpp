@@ -72,6 +72,8 @@ PublishedRun read_row(const RowReader& row, const Csv& table, std::size_t index)
     run.vpp = row.size_if_any("vpp");
     run.micro_batch = row.size("micro_batch");
     run.global_batch = row.size("global_batch");
+    run.mfu = table.number_if_any(index, "mfu");
+    run.hfu = table.number_if_any(index, "hfu");
     run.step_s = table.number(index, "measured_step_s");
     if (!(run.step_s > 0))
         row.refuse(fmt::format("measured_step_s: {} s is no step time", run.step_s));

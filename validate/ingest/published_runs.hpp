@@ -39,6 +39,7 @@ struct PublishedRun {
     std::optional<std::int64_t> vpp;
     // result
     double step_s = 0;
+    std::optional<double> mfu, hfu;  ///< as published; definitions differ
 
     std::int64_t micro_batches() const { return global_batch / (micro_batch * dp); }
 };
