@@ -206,6 +206,12 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
     return std::nullopt;
 }
 
+std::optional<double> real_number(std::string_view text) {
+    double real = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), real);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(real) : std::nullopt;
+}
+
 std::vector<std::int64_t> gpus_in_comments(const std::string& text) {
     std::vector<std::int64_t> out;
     std::istringstream lines(text);
@@ -290,14 +296,11 @@ std::optional<std::int64_t> Keys::integer(std::string_view path) const {
 
 std::optional<double> Keys::number(std::string_view path) const {
     const Tree* value = usable(path);
-    double real = 0;
     if (!value)
         return std::nullopt;
-    const auto [end, error] = std::from_chars(value->text.data(), value->text.data() + value->text.size(), real);
-    if (error != std::errc() || end != value->text.data() + value->text.size()) {
+    const auto real = real_number(value->text);
+    if (!real)
         told_.push_back(fmt::format("{}: {}: `{}` is not a number and is left out", where(*value), path, value->text));
-        return std::nullopt;
-    }
     return real;
 }
 

@@ -69,6 +69,9 @@ private:
 /// A whole number as configuration files write it: 4096, 10_000, 3.0e4; nullopt for anything else.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
+/// Any decimal number.
+std::optional<double> real_number(std::string_view text);
+
 /// GPU counts that comments mention ("preset for 128 H100 GPUs"): offered, never taken.
 std::vector<std::int64_t> gpus_in_comments(const std::string& text);
 
