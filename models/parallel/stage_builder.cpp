@@ -759,6 +759,12 @@ Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t lay
     return {(p.attention + p.mlp) / layout.tp + p.norms + p.replicated, p.experts / (layout.ep * layout.expert_tp())};
 }
 
+Held held_of_module(const Architecture& a, const Layout& layout, std::int64_t layer) {
+    Held out = held_of_layer(a, layout, layer);
+    out.dense += 2 * a.hidden * a.hidden / layout.tp + 3 * (a.rms_norm ? 1 : 2) * a.hidden;
+    return out;
+}
+
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage) {
     Architecture held = a;
     held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
@@ -775,6 +781,8 @@ StageParameters stage_parameters(const Architecture& a, const Layout& layout, st
             out.head = count.head / layout.tp + count.final_norm;
             if (a.tied_embeddings && parts_embedding_and_head(layout))
                 out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+            for (std::int64_t m = 0; m < a.mtp_layers; ++m)
+                out.layers.push_back(held_of_module(a, layout, a.layers + m));
         }
     }
     return out;

@@ -69,12 +69,14 @@ protected:
         return virtual_stage(layout_.schedule, layout_.pp, stage_, chunk);
     }
     struct Unit {
-        enum class Kind : std::uint8_t { embedding, layer, head } kind;
+        enum class Kind : std::uint8_t { embedding, layer, module, head } kind;  ///< module: predicts a token ahead
         std::int64_t layer;  ///< of the whole model; -1 for embedding and head
         Held parameters;
     };
     std::vector<Unit> units(std::int64_t chunk) const;
     void unit_forward(const Unit& unit);
+    void head_forward_pass();
+    void head_backward_pass(bool weights_later);
     void unit_backward(const Unit& unit);
     // stage_split.cpp: the two halves of the backward.
     void block_backward_input(Piece piece, std::int64_t layer);

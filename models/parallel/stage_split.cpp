@@ -71,7 +71,8 @@ void LayerEmitter::layer_backward_weight(std::int64_t layer) {
 
 void LayerEmitter::unit_backward_input(const Unit& unit) {
     switch (unit.kind) {
-        case Unit::Kind::embedding: unit_backward(unit); break;
+        case Unit::Kind::embedding:
+        case Unit::Kind::module: unit_backward(unit); break;  // a module is not split
         case Unit::Kind::layer: layer_backward_input(unit.layer); break;
         case Unit::Kind::head:
             if (shard_.sequence_parallel)
@@ -89,7 +90,8 @@ void LayerEmitter::unit_backward_input(const Unit& unit) {
 
 void LayerEmitter::unit_backward_weight(const Unit& unit) {
     switch (unit.kind) {
-        case Unit::Kind::embedding: break;
+        case Unit::Kind::embedding:
+        case Unit::Kind::module: break;
         case Unit::Kind::layer: layer_backward_weight(unit.layer); break;
         case Unit::Kind::head:
             if (shard_.sequence_parallel)
