@@ -51,8 +51,6 @@ void model(const Keys& keys, Plan& plan) {
     else
         plan.tell(fmt::format("the model is said by name only ({} {}); shapes are those of the preset {}", name, flavor,
                               plan.model_preset));
-    if (plan.model_preset == "deepseek-v3")
-        plan.tell("torchtitan trains no prediction module; set model.mtp_layers to 0 on top of the preset");
 }
 
 void precision(const Keys& keys, Plan& plan, const std::string& file) {
