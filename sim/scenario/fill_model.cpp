@@ -225,10 +225,6 @@ bool fill_model(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         diagnostics.error(answers.place("model.head_dim"),
                           fmt::format("model.head_dim: {} is odd, but rotary positions turn pairs", a.head_dim));
     check_parts(answers, a, diagnostics);
-    if (a.mtp_layers > 0)
-        s.notes.emplace_back(
-            "model.mtp_layers: prediction modules count in model FLOPs, but are not simulated; MFU is too "
-            "high by their share");
     return diagnostics.ok();
 }
 
