@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "sim/scenario/comm_env.hpp"
 #include "sim/scenario/fill.hpp"
@@ -33,9 +34,13 @@ void fill_comm(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                               .network = s.nodes > 1};
     apply_comm_env(env, context, s.comm, s.comm_notes, diagnostics);
     if (s.network && !s.network->ll128 && s.nodes > 1 && s.comm.protocols.empty()) {
-        s.comm.protocols = {Protocol::ll, Protocol::simple};
-        s.comm_notes.push_back(fmt::format("cluster.fabric.network: over {} NCCL runs without LL128 ({})",
-                                           s.network->name, s.network->sources.at("ll128")));
+        s.comm.protocols = {Protocol::simple};
+        if (s.network->ll)
+            s.comm.protocols.push_back(Protocol::ll);
+        std::sort(s.comm.protocols.begin(), s.comm.protocols.end());
+        s.comm_notes.push_back(fmt::format("cluster.fabric.network: over {} NCCL runs without {}LL128 ({})",
+                                           s.network->name, s.network->ll ? "" : "LL and ",
+                                           s.network->sources.at("ll128")));
     }
 }
 

@@ -12,7 +12,9 @@ namespace {
 class Files : public ::testing::Test {
 protected:
     std::string write(const std::string& name, const std::string& text) {
-        const std::string path = ::testing::TempDir() + "fabricast-differences-" + name;
+        const std::string test =
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();  // tests run side by side
+        const std::string path = ::testing::TempDir() + "fabricast-differences-" + test + "-" + name;
         std::ofstream(path) << text;
         return path;
     }

@@ -134,6 +134,7 @@ TEST(CompiledStep, OneGpuTakesTheSumOfItsKernels) {
             job.model = gpt ? test::toy_gpt() : test::toy_llama();
             job.software = *find_software(gpt ? "megatron-2022" : "torch-fsdp");
             job.software.cuda_graphs = true;  // the GPU never waits for the CPU
+            job.software.recompute_stops_early = job.software.recompute_keeps_qkv = false;
             job.plan.sequence = 1000;
             job.plan.micro_batch = 2;
             job.plan.global_batch = 6;
