@@ -151,11 +151,11 @@ void append_moe_weight(KernelList& list, const Architecture& a, const Shard& s, 
     } else if (piece == Piece::moe_experts) {
         list.quantise(z.width, z.received);
         list.quantise(z.hidden, z.received);
-        list.grouped(z.hidden, z.width, z.tokens, f.fp32_gradients);
+        list.grouped_weight(z.hidden, z.width, z.tokens);
         list.quantise(z.hidden, z.received);
         for (const std::int64_t out : first_widths(a, z, f)) {
             list.quantise(out, z.received);
-            list.grouped(out, z.hidden, z.tokens, f.fp32_gradients);
+            list.grouped_weight(out, z.hidden, z.tokens);
             if (a.moe.expert_bias)
                 list.pass(2, z.received * out);
         }
