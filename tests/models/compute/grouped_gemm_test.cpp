@@ -87,7 +87,7 @@ test::Errors product_errors(const std::string& gpu, double rate, const std::stri
 TEST(GroupedGemm, TrainingProductsOnA100) {
     const test::Errors e = product_errors("A100-PCIe-80G", gpu_named("A100-PCIe-80G").gemm.sustained);
     EXPECT_LT(e.median(), 0.05);
-    EXPECT_LT(e.p90(), 0.17);
+    EXPECT_LT(e.p90(), 0.13);
 }
 
 TEST(GroupedGemm, Fp8ProductsOnHopper) {
@@ -161,24 +161,27 @@ test::Errors layer_errors(const std::string& gpu, const std::string& dtype, cons
     return out;
 }
 
+// Wide bars, because the tables are of kernels that training does not use: shapes without tuned tiles take 1.5 to 3 times as
+// long as tuned ones of the same size (forecast too fast), CUTLASS on Hopper longer still; the generated 16-bit kernels of
+// Blackwell were timed on weights of zero, which saves power, and fetch weights ahead (forecast too slow).
 TEST(GroupedGemm, ServingLayers) {
     struct Row {
         const char *gpu, *dtype, *kernel;
         double median, p90;
     };
     constexpr Row kRows[] = {
-        {"A100-SXM-80G", "bf16", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"H100-SXM-80G", "bf16", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"H100-SXM-80G", "fp8_block", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"H100-SXM-80G", "bf16", "sglang_flashinfer_cutlass_moe", 0.9, 0.9},
-        {"H200-SXM-141G", "bf16", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"H200-SXM-141G", "fp8_block", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"B200-SXM-180G", "bf16", "sglang_flashinfer_trtllm_moe", 0.9, 0.9},
-        {"B200-SXM-180G", "bf16", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"B200-SXM-180G", "fp8_block", "sglang_flashinfer_trtllm_moe", 0.9, 0.9},
-        {"GB200", "bf16", "sglang_flashinfer_trtllm_moe", 0.9, 0.9},
-        {"GB200", "bf16", "sglang_fused_moe_triton", 0.9, 0.9},
-        {"GB200", "fp8_block", "sglang_flashinfer_trtllm_moe", 0.9, 0.9},
+        {"A100-SXM-80G", "bf16", "sglang_fused_moe_triton", 0.28, 0.52},
+        {"H100-SXM-80G", "bf16", "sglang_fused_moe_triton", 0.39, 0.62},
+        {"H100-SXM-80G", "fp8_block", "sglang_fused_moe_triton", 0.34, 0.50},
+        {"H100-SXM-80G", "bf16", "sglang_flashinfer_cutlass_moe", 0.67, 0.85},
+        {"H200-SXM-141G", "bf16", "sglang_fused_moe_triton", 0.32, 0.64},
+        {"H200-SXM-141G", "fp8_block", "sglang_fused_moe_triton", 0.32, 0.59},
+        {"B200-SXM-180G", "bf16", "sglang_flashinfer_trtllm_moe", 0.50, 1.12},
+        {"B200-SXM-180G", "bf16", "sglang_fused_moe_triton", 0.29, 0.69},
+        {"B200-SXM-180G", "fp8_block", "sglang_flashinfer_trtllm_moe", 0.25, 0.60},
+        {"GB200", "bf16", "sglang_flashinfer_trtllm_moe", 0.47, 1.12},
+        {"GB200", "bf16", "sglang_fused_moe_triton", 0.54, 0.73},
+        {"GB200", "fp8_block", "sglang_flashinfer_trtllm_moe", 0.28, 0.60},
     };
     for (const Row& row : kRows) {
         const test::Errors e = layer_errors(row.gpu, row.dtype, row.kernel);
@@ -226,7 +229,7 @@ TEST(GroupedGemm, NeverFasterWhenLargerAndUnderTheCeiling) {
                 for (const std::int64_t width : {128, 768, 4096}) {
                     double previous[6] = {};
                     for (std::int64_t i = 1; i <= 96; ++i) {
-                        const std::int64_t tokens = i <= 32 ? i : (i - 31) * (i - 31);
+                        const std::int64_t tokens = i <= 32 ? i : i * i / 32;
                         Kernel grown[] = {
                             grouped(tokens, width, 2048, experts), weight_gradient(tokens, width, 2048, experts),
                             grouped(200, 64 * i, width, experts),  weight_gradient(200, 64 * i, width, experts),
@@ -247,24 +250,35 @@ TEST(GroupedGemm, NeverFasterWhenLargerAndUnderTheCeiling) {
 }
 
 TEST(GroupedGemm, SmoothInTokens) {
-    const ComputeModel compute = model(gpu_named("H100-SXM-80G"));
-    double previous = 0;
-    for (std::int64_t tokens = 64; tokens <= 8192; tokens += 8) {
-        const double t = compute.time(grouped(tokens, 1536, 2048, 16)).total_s;
-        if (previous > 0)
-            EXPECT_LT(t / previous, 1.10) << tokens;
-        previous = t;
+    for (const char* name : {"A100-SXM-80G", "H100-SXM-80G", "GB200"}) {
+        const ComputeModel compute = model(gpu_named(name));
+        double previous = 0, weight = 0;
+        for (std::int64_t tokens = 1; tokens <= 1500; ++tokens) {
+            const double t = compute.time(grouped(tokens, 1536, 2048, 16)).total_s;
+            const double w = compute.time(weight_gradient(tokens, 1536, 2048, 16)).total_s;
+            ASSERT_GE(t, previous * (1 - 1e-12)) << name << ' ' << tokens;
+            ASSERT_GE(w, weight * (1 - 1e-12)) << name << ' ' << tokens;
+            if (tokens > 16) {  // whole waves on A100, as of dense products
+                ASSERT_LT(t, 1.15 * previous) << name << ' ' << tokens;
+                ASSERT_LT(w, 1.15 * weight) << name << ' ' << tokens;
+            }
+            previous = t;
+            weight = w;
+        }
     }
 }
 
 TEST(GroupedGemm, UnevenCountsCost) {
     for (const char* name : {"A100-SXM-80G", "H100-SXM-80G", "B200-SXM-180G"}) {
         const ComputeModel compute = model(gpu_named(name), false);
-        // Equal counts that fill their tiles; drawn counts leave half a tile an expert empty.
-        const Kernel full = grouped(512, 4096, 4096, 32), gradient = weight_gradient(512, 4096, 4096, 4);
-        EXPECT_GT(compute.time(full).total_s, 1.01 * even(compute, full)) << name;
-        EXPECT_LT(compute.time(full).total_s, 1.30 * even(compute, full)) << name;
-        EXPECT_GT(compute.time(gradient).total_s, even(compute, gradient)) << name;
+        // Equal counts that fill their tiles; drawn counts leave half a tile an expert empty. At the power ceiling a waste
+        // of some per cent does not show.
+        const Kernel few = grouped(128, 4096, 4096, 32), more = grouped(512, 4096, 4096, 32);
+        const Kernel gradient = weight_gradient(512, 4096, 4096, 4);
+        EXPECT_GT(compute.time(few).total_s, 1.002 * even(compute, few)) << name;
+        EXPECT_LT(compute.time(few).total_s, 1.60 * even(compute, few)) << name;
+        EXPECT_GE(compute.time(more).total_s, even(compute, more)) << name;
+        EXPECT_GE(compute.time(gradient).total_s, even(compute, gradient)) << name;
         // Bound by weights: eight tokens an expert cost hardly more than two.
         const double two = compute.time(grouped(2, 4096, 4096, 64)).total_s;
         EXPECT_LT(compute.time(grouped(8, 4096, 4096, 64)).total_s, 1.25 * two) << name;
