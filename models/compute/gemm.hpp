@@ -39,7 +39,7 @@ double result_bytes(const Kernel& kernel);
 /// 2 m n k batch.
 double gemm_flops(const Kernel& kernel);
 
-/// How the products of one launch differ from kernel.m and kernel.k, their means (grouped_gemm.hpp).
+/// How the products of one launch differ from kernel.m and kernel.k, their means (grouped_gemm.hpp); not at all for equal ones.
 struct Uneven {
     double m_variance = 0, k_variance = 0;
     double visited = 1;    ///< share of the products that have any work

@@ -96,8 +96,9 @@ TEST(Acceptance, A11SelectiveRecomputationHasNothingToDropWithFlashAttention) {
     EXPECT_GT(1 - activations(unfused_selective) / activations(unfused), 0.50);
 }
 
-/// Memory passes. The ratio does not: the source has 1.34, which its own traffic explains at one adapter's rate a node, and at
-/// the eight of this cluster the two layouts are equally fast (USERS A3 wants 1.19 to 1.49).
+/// Memory passes. The ratio does not (1.00; USERS A3 wants 1.19 to 1.49), nor the time: 7.3 s where HSDP took 10.7. The source
+/// gathers embedding and head for every micro-batch, 0.6 GB three or four times, which is not modelled: over two nodes with
+/// eight adapters each that is 0.4 s a step, and its 3.5 s would take 43 GB/s, the rate of one adapter.
 TEST(Acceptance, A3ShardingWithinTheNodeCostsMemory) {
     const Forecast fsdp = run("a3-qwen3-30b-fsdp"), hsdp = run("a3-qwen3-30b-hsdp");
     constexpr double kGb = 1024.0 * 1024 * 1024 / 1e9;
