@@ -9,6 +9,7 @@
 
 #include "models/compute/attention.hpp"
 #include "models/compute/gemm.hpp"
+#include "models/compute/grouped_gemm.hpp"
 #include "models/compute/memory_bound.hpp"
 
 namespace fabricast {
@@ -75,8 +76,8 @@ KernelTime ComputeModel::time(const Kernel& kernel, Interference state) const {
     const auto price = [&](Interference in) {
         const Available left = available(*gpu_, in);
         switch (kernel.kind) {
-            case KernelKind::gemm:
-            case KernelKind::grouped_gemm: return gemm_time(*gpu_, kernel, peak_flops(kernel.precision), left);
+            case KernelKind::gemm: return gemm_time(*gpu_, kernel, peak_flops(kernel.precision), left);
+            case KernelKind::grouped_gemm: return grouped_gemm_time(*gpu_, kernel, peak_flops(kernel.precision), left);
             case KernelKind::attention_forward:
             case KernelKind::attention_backward:
                 return attention_time(*gpu_, *attention_, kernel, peak_flops(attention_precision(kernel.precision)),

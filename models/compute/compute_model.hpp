@@ -1,5 +1,5 @@
-// Time of kernels on a GPU (FIELD constants in models/hardware; formulas in gemm.cpp, attention.cpp,
-// memory_bound.cpp). Uses only + - * / sqrt and models/compute/math.hpp, so results are the same everywhere.
+// Time of kernels on a GPU (FIELD constants in models/hardware; formulas in gemm.hpp, grouped_gemm.hpp, attention.hpp,
+// memory_bound.hpp). Uses only + - * / sqrt and models/compute/math.hpp, so results are the same everywhere.
 #pragma once
 
 #include <string>

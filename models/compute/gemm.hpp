@@ -30,10 +30,29 @@ namespace fabricast {
 
 inline constexpr double kFp8Envelope = 0.90;  ///< fp8 reaches this share of bf16's fraction of peak
 
+/// An element of A or B.
+double operand_bytes(Precision precision);
+
+/// An element of C, written and, when accumulating, read.
+double result_bytes(const Kernel& kernel);
+
 /// 2 m n k batch.
 double gemm_flops(const Kernel& kernel);
 
+/// How the products of one launch differ from kernel.m and kernel.k, their means (grouped_gemm.hpp); not at all for equal ones.
+struct Uneven {
+    double m_variance = 0, k_variance = 0;
+    double visited = 1;    ///< share of the products that have any work
+    double longest_k = 0;  ///< of the longest product, beyond the mean
+    double exposed_s = 0;  ///< beside compute and memory time
+};
+
 /// Burst time in seconds of one launch; `peak` is the dense FLOP/s of kernel.precision.
-double gemm_time(const GpuSpec& gpu, const Kernel& kernel, double peak, const Available& left);
+double gemm_time(const GpuSpec& gpu, const Kernel& kernel, double peak, const Available& left,
+                 const Uneven& uneven = {});
+
+/// Mean of ceil(x / step) for whole x >= 0, normal with this mean and variance; `visited` = P(x > 0). Exact for variance 0.
+/// Grows with the mean.
+double mean_steps(std::int64_t mean, double variance, double visited, std::int64_t step);
 
 }  // namespace fabricast

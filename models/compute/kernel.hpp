@@ -21,6 +21,7 @@ struct Kernel {
     // expert, whose token dimension is the mean over experts: m forward and data, k for weight gradients
     std::int64_t m = 0, n = 0, k = 0, batch = 1;
     Precision precision = Precision::bf16;
+    bool tokens_in_k = false;      ///< grouped_gemm: k is the token dimension (weight gradients)
     bool accumulate_fp32 = false;  ///< C is fp32, read and written (weight gradients)
     // attention: batch sequences, heads query heads, kv_heads, sq x sk scores, head_dim d
     std::int64_t heads = 0, kv_heads = 0, sq = 0, sk = 0, head_dim = 0;

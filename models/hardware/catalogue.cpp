@@ -212,6 +212,7 @@ void read_gemm(Section in, GemmConstants& out) {
     in.number("wave", Dimension::none, out.wave);
     in.number("split_cost", Dimension::none, out.split_cost);
     in.number("sustained", Dimension::none, out.sustained);
+    in.number("expert_reads", Dimension::none, out.expert_reads);
     in.finish();
 }
 

@@ -28,6 +28,7 @@ struct GemmConstants {
     double wave;            ///< wave weight q
     double split_cost;      ///< m2
     double sustained;       ///< burst time is divided by this in a long training run
+    double expert_reads;    ///< share of further experts' weights whose passing to or from memory nothing hides
 };
 
 /// Constants of one attention implementation on one GPU (models/compute/attention.hpp).

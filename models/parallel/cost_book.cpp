@@ -13,6 +13,7 @@ void CostBook::append_key(const Kernel& k, Key& key) {
                            k.k,
                            k.batch,
                            static_cast<std::int64_t>(k.precision),
+                           k.tokens_in_k,
                            k.accumulate_fp32,
                            k.heads,
                            k.kv_heads,

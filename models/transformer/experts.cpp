@@ -15,7 +15,8 @@
 // Permutations move rows picked by index at half the rate of a streaming kernel: 0.33-0.50 of HBM bandwidth on H200,
 // 0.50 on B200, where a fused pass reaches 0.85; so a byte counts 1.7 (0.85 / 0.50).
 // Fp8: grouped products and shared experts as other linear layers; router and permutations stay in 16 bit.
-// Not modelled: uneven load within a rank (expert_load scales all its experts), capacity padding and dropping, index
+// Experts of a rank differ as an even-handed router deals (models/compute/grouped_gemm.hpp).
+// Not modelled: favoured experts within a rank (expert_load scales all of them), capacity padding and dropping, index
 // arithmetic on R k integers.
 // Sources: Megatron-LM moe (router.py, token_dispatcher.py, moe_utils.py: one pass per tensor operation); permutation
 // rates: SimuMax B200 efficiencies, TileOPs PR 603 on H200.
@@ -151,11 +152,11 @@ void append_moe_weight(KernelList& list, const Architecture& a, const Shard& s, 
     } else if (piece == Piece::moe_experts) {
         list.quantise(z.width, z.received);
         list.quantise(z.hidden, z.received);
-        list.grouped(z.hidden, z.width, z.tokens, f.fp32_gradients);
+        list.grouped_weight(z.hidden, z.width, z.tokens);
         list.quantise(z.hidden, z.received);
         for (const std::int64_t out : first_widths(a, z, f)) {
             list.quantise(out, z.received);
-            list.grouped(out, z.hidden, z.tokens, f.fp32_gradients);
+            list.grouped_weight(out, z.hidden, z.tokens);
             if (a.moe.expert_bias)
                 list.pass(2, z.received * out);
         }

@@ -120,9 +120,14 @@ public:
         kernels_.push_back(g);
     }
     /// `batch` products of local experts in one launch; see Kernel for the token dimension.
-    void grouped(std::int64_t m, std::int64_t n, std::int64_t k, bool accumulate_fp32 = false) {
-        gemm(m, n, k, shard_.precision, Account::gemm_ideal, sizes_.busy_experts(), accumulate_fp32);
+    void grouped(std::int64_t m, std::int64_t n, std::int64_t k) {
+        gemm(m, n, k, shard_.precision, Account::gemm_ideal, sizes_.busy_experts());
         kernels_.back().kind = KernelKind::grouped_gemm;
+    }
+    void grouped_weight(std::int64_t out, std::int64_t in, std::int64_t tokens) {
+        grouped(out, in, tokens);
+        kernels_.back().tokens_in_k = true;
+        kernels_.back().accumulate_fp32 = software_.fp32_gradients;
     }
     void kernel(Kernel k) {
         k.fusion = software_.fusion;
