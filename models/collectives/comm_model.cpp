@@ -222,6 +222,20 @@ double bus_bandwidth_factor(Collective kind, std::uint32_t ranks) {
         default: return (n - 1) / n;
     }
 }
+const std::vector<Algorithm>& CommSettings::algorithms_for(Collective kind) const {
+    for (const Function& f : functions) {
+        if (f.kind == kind && f.algorithms)
+            return *f.algorithms;
+    }
+    return algorithms;
+}
+const std::vector<Protocol>& CommSettings::protocols_for(Collective kind) const {
+    for (const Function& f : functions) {
+        if (f.kind == kind && f.protocols)
+            return *f.protocols;
+    }
+    return protocols;
+}
 std::string_view algorithm_name(Algorithm a) {
     constexpr std::string_view kNames[] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
                                            "NVLS", "NVLSTree", "PAT",           "P2P"};
@@ -249,18 +263,26 @@ CommModel::CommModel(const Cluster& cluster, CommFacts facts, CommSettings setti
         throw std::invalid_argument(
             "nvlink_nccl_bytes_per_s and pcie_nccl_bytes_per_s: one must be positive for GPUs to talk");
     }
-    bool any = false;
-    for (int a = 0; a < static_cast<int>(Algorithm::p2p); ++a) {
-        for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
-            const auto algorithm = static_cast<Algorithm>(a);
-            const auto protocol = static_cast<Protocol>(p);
-            const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
-            const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
-            any =
-                any || (allowed(settings_.algorithms, algorithm) && allowed(settings_.protocols, protocol) &&
-                        (!collnet || (facts_.sharp && settings_.collnet)) &&
-                        (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled));
+    const auto leaves_something = [&](const std::vector<Algorithm>& algorithms,
+                                      const std::vector<Protocol>& protocols) {
+        for (int a = 0; a < static_cast<int>(Algorithm::p2p); ++a) {
+            for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
+                const auto algorithm = static_cast<Algorithm>(a);
+                const auto protocol = static_cast<Protocol>(p);
+                const bool collnet = algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
+                const bool nvls = algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
+                if (allowed(algorithms, algorithm) && allowed(protocols, protocol) &&
+                    (!collnet || (facts_.sharp && settings_.collnet)) &&
+                    (protocol == Protocol::simple || !simple_only(algorithm)) && (!nvls || settings_.nvls_enabled)) {
+                    return true;
+                }
+            }
         }
+        return false;
+    };
+    bool any = leaves_something(settings_.algorithms, settings_.protocols);
+    for (const CommSettings::Function& f : settings_.functions) {
+        any = any && leaves_something(settings_.algorithms_for(f.kind), settings_.protocols_for(f.kind));
     }
     if (!any) {
         throw std::invalid_argument(
@@ -301,6 +323,9 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
             in.gpus = group.most_on_node;
             group.search = combine(group.search, search_channels(in));
         }
+        if (group.nodes > 1) {
+            group.pace = ring_pace(group, in.nics);
+        }
         const int percent = nvls_efficiency_percent(facts_.generation);
         const auto classify = [&](Wiring wiring, int channels) {
             return ChannelWiring(*cluster_, group.order, wiring, percent)
@@ -321,6 +346,32 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
     }
     group.shape_hash = hash;
     return group;
+}
+
+RingPace CommModel::ring_pace(const CommGroup& group, std::uint32_t nics) const {
+    const auto seconds_a_byte = [&](LinkId link) { return 1 / bytes_per_s(cluster_->links().capacity[index(link)]); };
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    RingPace pace{kNone, kNone};
+    std::vector<LinkId> route;
+    for (std::uint32_t i = 0; i < group.nodes; ++i) {
+        const auto gpus = group.order.node(i);
+        const double local = static_cast<double>(gpus.size());
+        if (gpus.size() > 1) {  // each GPU is the last of its node on one pattern of `local`
+            route.clear();
+            cluster_->route(gpus[0], gpus[1], route);
+            double slowest = 0;
+            for (const LinkId link : route) {
+                slowest = std::max(slowest, seconds_a_byte(link) * (local - 1) / local);
+            }
+            pace.inside = std::min(pace.inside, slowest);
+        }
+        double slowest = seconds_a_byte(cluster_->nic_up(cluster_->nic_of(gpus[0]))) / std::max(nics, 1u);
+        if (cluster_->has_pcie()) {
+            slowest = std::max(slowest, seconds_a_byte(cluster_->pcie_up(gpus[0])) / local);
+        }
+        pace.outside = std::min(pace.outside, slowest);
+    }
+    return {pace.inside == kNone ? 0 : pace.inside, pace.outside};
 }
 
 TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
@@ -347,7 +398,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
         for (int p = 0; p < static_cast<int>(Protocol::count); ++p) {
             const auto algorithm = static_cast<Algorithm>(a);
             const auto protocol = static_cast<Protocol>(p);
-            if (!allowed(settings_.algorithms, algorithm) || !allowed(settings_.protocols, protocol)) {
+            if (!allowed(settings_.algorithms_for(kind), algorithm) ||
+                !allowed(settings_.protocols_for(kind), protocol)) {
                 continue;
             }
             const double time = tuner_time_s(in, table, kind, algorithm, protocol, size);
@@ -379,6 +431,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     const double used = used_channels(a, p, size, group.ranks, group.search, executed);
     plan.channels = static_cast<int>(used);
     plan.tuner_s = best;
+    const Bytes work = work_bytes(a, p, kind, size, group.ranks);
+    const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     const LatencyInput run{.tuner = in,
                            .kind = kind,
                            .algorithm = a,
@@ -386,15 +440,16 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
                            .size = size,
                            .channels = used,
                            .entry = entry,
-                           .network = facts_.network};
+                           .network = facts_.network,
+                           .pace = group.pace,
+                           .wire_bytes = static_cast<double>(work),
+                           .cap = cap};
     plan.fill = picoseconds_from_s(fill_s(run));
     plan.latency = picoseconds_from_s(hop_latency_s(run)) + plan.fill;
     plan.uses_network = group.nodes > 1;
     plan.uses_nvlink = group.most_on_node > 1 && over_nvlink(*cluster_, group);
 
     const ChannelClasses& classes = classes_of(group, a);
-    const Bytes work = work_bytes(a, p, kind, size, group.ranks);
-    const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
         const double share = static_cast<double>(classes.size[c]) / classes.channels;
         PlannedActivity activity;
@@ -405,6 +460,25 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
         plan.activities.push_back(activity);
     }
     return plan;
+}
+
+RingStep CommModel::ring_steps(const CommGroup& group, Collective kind, Bytes size, const CollectivePlan& plan) const {
+    assert(plan.algorithm == Algorithm::ring && group.nodes > 1 && "a ring over nodes");
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
+    const Algorithm a = plan.algorithm;
+    const double used = used_channels(a, plan.protocol, size, group.ranks, group.search, in.channels);
+    const TunerEntry entry;
+    return ring_step({.tuner = in,
+                      .kind = kind,
+                      .algorithm = a,
+                      .protocol = plan.protocol,
+                      .size = size,
+                      .channels = used,
+                      .entry = entry,
+                      .network = facts_.network,
+                      .pace = group.pace,
+                      .wire_bytes = static_cast<double>(work_bytes(a, plan.protocol, kind, size, group.ranks)),
+                      .cap = channel_cap(in, facts_.network, a, plan.protocol, kind, used, entry)});
 }
 
 std::vector<LinkUse> CommModel::demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,

@@ -59,7 +59,7 @@ std::string_view protocol_name(Protocol p);    ///< "LL128"
 /// What a network's transport costs beyond NCCL's tables; zero is nothing. Known to the clock, not to the choice.
 /// Fitted by class of network (models/hardware/networks.yaml).
 struct NetworkTiming {
-    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop
+    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop of a tree (rings: latency.hpp)
     double slot_us = 0;           ///< Simple on trees: each of the first 8 chunks of a channel waits so long
     double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
 };
@@ -87,10 +87,25 @@ struct CommSettings {
     std::string library = "nccl 2.28";
     std::vector<Algorithm> algorithms;  ///< NCCL_ALGO, for every collective: Tree alone leaves no all-gather
     std::vector<Protocol> protocols;    ///< NCCL_PROTO
+    /// The same for one collective ("allreduce:tree"), in place of the lists above.
+    struct Function {
+        Collective kind;
+        std::optional<std::vector<Algorithm>> algorithms;
+        std::optional<std::vector<Protocol>> protocols;
+    };
+    std::vector<Function> functions;  ///< at most one of a kind
+    const std::vector<Algorithm>& algorithms_for(Collective kind) const;
+    const std::vector<Protocol>& protocols_for(Collective kind) const;
     std::optional<int> min_channels, max_channels;
     bool nvls_enabled = true;
     bool collnet = false;  ///< NCCL_COLLNET_ENABLE: reduce in switches that can
     bool pxn = true;       ///< NCCL_PXN_DISABLE=0: reach another rail through the GPU on it
+};
+
+/// Seconds that a byte sent by one rank of a ring takes on a hop in a node and between nodes by the links alone, all
+/// channels busy. Best links of the group: slower ones show in the load of the network.
+struct RingPace {
+    double inside = 0, outside = 0;
 };
 
 /// Members of a communicator and everything about them the choice depends on.
@@ -103,6 +118,7 @@ struct CommGroup {
     GroupOrder order;  ///< members by node
     std::uint32_t fewest_on_node = 0, most_on_node = 0;
     SearchResult search;                       ///< channels NCCL's topology search finds; empty for one rank
+    RingPace pace;                             ///< several nodes only
     ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
 };
 
@@ -128,6 +144,7 @@ struct CollectivePlan {
     double tuner_s = 0;  ///< NCCL's own estimate
 };
 
+struct RingStep;     ///< latency.hpp
 struct PairTraffic;  ///< exchange.hpp
 struct MoeTraffic;   ///< moe.hpp
 struct PlannedExchange {
@@ -164,6 +181,10 @@ public:
     /// std::invalid_argument where the settings leave nothing that NCCL offers to this group.
     CollectivePlan plan(const CommGroup& group, Collective kind, Bytes size) const;
 
+    /// The steps of a ring over several nodes as `plan` counts them (latency.hpp). Precondition: a ring's plan of all-reduce,
+    /// all-gather or reduce-scatter, size > 0.
+    RingStep ring_steps(const CommGroup& group, Collective kind, Bytes size, const CollectivePlan& plan) const;
+
     /// Links of one planned activity of this group; equal `demand` numbers of equal shapes correspond.
     std::vector<LinkUse> demand(const CommGroup& group, Collective kind, const CollectivePlan& plan,
                                 std::uint32_t demand_index) const;
@@ -185,6 +206,8 @@ public:
     Message message(GpuId from, GpuId to, Bytes size) const;
 
 private:
+    RingPace ring_pace(const CommGroup& group, std::uint32_t nics) const;
+
     const Cluster* cluster_;
     CommFacts facts_;
     CommSettings settings_;

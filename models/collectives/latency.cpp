@@ -75,7 +75,11 @@ double table_latency_s(const LatencyInput& in) {
     }
     const double steps = static_cast<double>(tuner.ranks) - 1;
     if (in.kind == Collective::broadcast || in.kind == Collective::reduce) {
-        const HopLatency inside = ring_latency(in);
+        const bool simple = in.protocol == Protocol::simple;
+        const HopLatency inside =
+            simple ? HopLatency{base_latency_us(in.algorithm, in.protocol),
+                                hop_latency_us(in.algorithm, in.protocol, tuner.search.nvlink_intra, false)}
+                   : ring_latency(in);
         const double crossings = chain_crossings(tuner);
         const double outside = hop_latency_us(in.algorithm, in.protocol, true, true);
         return (inside.base_us + (steps - crossings) * inside.hop_us + crossings * outside) * 1e-6;
@@ -84,18 +88,26 @@ double table_latency_s(const LatencyInput& in) {
         const HopLatency inside = ring_latency(in);
         return (inside.base_us + steps * (in.kind == Collective::all_reduce ? 2 : 1) * inside.hop_us) * 1e-6;
     }
-    const bool plateau = in.protocol == Protocol::simple && in.kind == Collective::all_reduce;
-    return in.entry.latency_us * (plateau ? ring_plateau(tuner, in.size) : 1) * 1e-6;
+    return 0;  // over nodes: ring_latency_s
 }
 
-/// Network hops on the longest path.
+/// A ring over nodes: what steps x s_max does not cover.
+double ring_latency_s(const LatencyInput& in) {
+    const RingStep step = ring_step(in);
+    const double g = std::max(1.0, static_cast<double>(in.tuner.ranks) / in.tuner.nodes);
+    const double steps = (static_cast<double>(in.tuner.ranks) - 1) * (in.kind == Collective::all_reduce ? 2 : 1);
+    const double crossings = std::ceil(steps / g - 1e-9);  // a path of `steps` hops that starts with one between nodes
+    const double path = (steps - crossings) * (step.inside_step + step.inside_latency) +
+                        crossings * (step.outside_step + step.outside_latency);
+    const double wire = steps * std::max(steps > crossings ? step.inside_step : 0, step.outside_step);
+    return step.base + std::max(path - wire, step.outside_latency);
+}
+
+/// Network hops on the longest path of a chain or tree.
 double network_hops(const LatencyInput& in) {
     const double depth = static_cast<double>(std::bit_width(in.tuner.nodes)) - 1;
     if (in.algorithm == Algorithm::ring) {
-        if (in.kind == Collective::broadcast || in.kind == Collective::reduce) {
-            return chain_crossings(in.tuner);
-        }
-        return (static_cast<double>(in.tuner.nodes) - 1) * (in.kind == Collective::all_reduce ? 2 : 1);
+        return in.tuner.nodes == 1 ? 0 : chain_crossings(in.tuner);
     }
     return in.algorithm == Algorithm::pat ? depth : 2 * depth;
 }
@@ -112,23 +124,68 @@ double slots_s(const LatencyInput& in) {
 
 }  // namespace
 
-double hop_latency_s(const LatencyInput& in) {
-    return table_latency_s(in) + network_hops(in) * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
+double ring_hop_share(const TunerInput& tuner, Protocol p) {
+    if (tuner.one_rank_a_node) {
+        return 1;
+    }
+    return hop_latency_us(Algorithm::ring, p, true, true) / hop_latency_us(Algorithm::tree, p, true, true);
 }
+
+RingStep ring_step(const LatencyInput& in) {
+    const TunerInput& tuner = in.tuner;
+    const bool simple = in.protocol == Protocol::simple;
+    const double steps = (static_cast<double>(tuner.ranks) - 1) * (in.kind == Collective::all_reduce ? 2 : 1);
+    const double bytes = in.wire_bytes / steps;
+    const double block = in.cap > 0 ? bytes / in.cap : 0;
+    const double post = (tuner.amd_cpu ? 2.0 : 1.0) * (simple ? 3 : 1);
+    const HopLatency inside = ring_latency(in);
+    const double outside =
+        hop_latency_us(tuner.one_rank_a_node ? Algorithm::tree : in.algorithm, in.protocol, true, true);
+    return {
+        .base = inside.base_us * 1e-6,
+        .inside_latency = std::max(inside.hop_us, post) * 1e-6,
+        .outside_latency =
+            (outside + ring_hop_share(tuner, in.protocol) * in.network.hop_us[static_cast<int>(in.protocol)]) * 1e-6,
+        .inside_step = std::max(block, bytes * in.pace.inside),
+        .outside_step = std::max(block, bytes * in.pace.outside)};
+}
+
+double hop_latency_s(const LatencyInput& in) {
+    const bool chain = in.kind == Collective::broadcast || in.kind == Collective::reduce;
+    if (in.algorithm == Algorithm::ring && in.tuner.nodes > 1 && !chain) {
+        return ring_latency_s(in);
+    }
+    const double share = in.algorithm == Algorithm::ring ? ring_hop_share(in.tuner, in.protocol) : 1;
+    return table_latency_s(in) + network_hops(in) * share * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
+}
+
+namespace {
+
+/// Every hop of a chain holds a chunk of each channel once; the slowest hop's time is part of the wire time.
+double chain_fill_s(const LatencyInput& in) {
+    const TunerInput& tuner = in.tuner;
+    const double payload = std::min(static_cast<double>(in.size), in.channels * chunk_bytes(in.protocol));
+    const double in_flight = static_cast<double>(wire_bytes(static_cast<Bytes>(payload), in.protocol));
+    const double own = 1 / (in.channels * channel_gb_per_s(tuner.generation) * 1e9);
+    const double hops = static_cast<double>(tuner.ranks) - 1;
+    if (tuner.nodes == 1) {
+        return std::max(0.0, hops - 1) * in_flight * own;
+    }
+    const double crossings = chain_crossings(tuner);
+    const double inside = in_flight * std::max(own, in.pace.inside);
+    const double outside = in_flight * std::max({own, in.pace.outside, in.cap > 0 ? 1 / in.cap : 0});
+    return std::max(0.0, hops - crossings) * inside + crossings * outside -
+           std::max(hops > crossings ? inside : 0, outside);
+}
+
+}  // namespace
 
 double fill_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
     const double bytes = static_cast<double>(in.size);
     const double rate = in.entry.bandwidth_gb_per_s * 1e9;
     if (in.algorithm == Algorithm::ring && (in.kind == Collective::broadcast || in.kind == Collective::reduce)) {
-        const double in_flight = std::min(bytes, in.channels * chunk_bytes(in.protocol));
-        const double crossings = chain_crossings(tuner);
-        const double inside = static_cast<double>(tuner.ranks) - 2 - crossings;
-        // Over several nodes the channels pass a link at different times: a hop inside takes the channel's own rate.
-        const double hop_rate =
-            crossings > 0 ? std::max(rate, in.channels * channel_gb_per_s(tuner.generation) * 1e9) : rate;
-        return inside > 0 ? in_flight * (inside / hop_rate + crossings / rate)
-                          : in_flight * (static_cast<double>(tuner.ranks) - 2) / rate;
+        return chain_fill_s(in);
     }
     if (in.algorithm == Algorithm::ring && tuner.nodes == 1 && tuner.search.nvlink_intra) {
         const double stored = static_cast<double>(wire_bytes(in.size, in.protocol)) / tuner.ranks;

@@ -4,13 +4,14 @@
 //                   (latency.hpp), PCIe base 6.6 + 1.0 us; above: base 8.4 + one Simple hop (3.4 us NVLink, 5.7 PCIe)
 //   over the network  Simple only (LL buffers are not allocated by default): one NET hop of 14 us, which holds the
 //                   proxy's posting and the flush; the launch of the kernel overlaps it
-//   cap             channels of one peer connection x rate of a channel; NVLink peers have 32 channels, PCIe and
-//                   network peers 2
+//   cap             channels of one peer connection x rate of a channel (exchange.hpp): NVLink peers have 32 / n, n the GPUs
+//                   behind the switch of a node, doubled while a channel's part is above 16 MiB (4 up to 64 MiB on 8 GPUs,
+//                   82 GB/s on H100 as logged); PCIe and network peers 2
 // A batch of messages to many peers pays the latency once; the caller knows what is a batch.
 // Source: NCCL 2.28.9 src/graph/tuning.cc (hops of the ring), src/enqueue.cc, src/graph/paths.cc. The network value
 // is a choice between 9.3 us (LL) and 22.4 us (base + hop).
 #include "models/collectives/comm_model.hpp"
-#include "models/collectives/execution.hpp"
+#include "models/collectives/exchange.hpp"
 #include "models/collectives/latency.hpp"
 #include "models/collectives/tuner.hpp"
 
@@ -19,8 +20,6 @@ namespace fabricast {
 namespace {
 
 constexpr Bytes kLowLatencyLimit = 16 * 1024;  // NCCL_P2P_LL_THRESHOLD, one channel
-constexpr int kNvlinkChannels = 32;
-constexpr int kOtherChannels = 2;
 
 }  // namespace
 
@@ -47,8 +46,8 @@ CommModel::Message CommModel::message(GpuId from, GpuId to, Bytes size) const {
     for (const LinkId link : route) {
         message.links.push_back({link, low_latency ? 2 * kCoefficientOne : kCoefficientOne});
     }
-    message.cap =
-        rate_from_bytes_per_s((nvlink ? kNvlinkChannels : kOtherChannels) * channel_gb_per_s(facts_.generation) * 1e9);
+    const std::uint32_t channels = pair_channels(nvlink, cluster_->gpus_per_node(), size);
+    message.cap = rate_from_bytes_per_s(channels * pair_channel_gb_per_s(nvlink, facts_.generation) * 1e9);
     message.uses_nvlink = nvlink;
     message.uses_network = network;
     return message;

@@ -223,8 +223,7 @@ NodeRings rings_of(const Cluster& cluster, std::span<const GpuId> gpus) {
     if (cluster.has_nvlink() && gpus.size() > 1 && gpus.size() <= kMostGpusOfPacking) {
         const Lanes lanes = lanes_of(cluster, gpus);
         if (gpus.size() == 2) {
-            NodeRings rings;
-            rings.cycles = {{0, 1}};
+            NodeRings rings{.cycles = {{0, 1}}, .entries = {}};
             if (const std::uint32_t both = std::min(lanes.at(0, 1), lanes.at(1, 0)); both > 0) {
                 rings.bytes_per_s = both * lanes.bytes_per_s;
                 return rings;

@@ -93,6 +93,8 @@ KernelTime ComputeModel::time(const Kernel& kernel, Interference state) const {
         // Clock follows the square root of power near the cap; a bigger board never beats the burst rate.
         const double rate = (options_.sustained ? gpu_->gemm.sustained : 1) * std::sqrt(options_.power_fraction);
         seconds /= std::min(1.0, rate);
+        if (kernel.kind == KernelKind::grouped_gemm)
+            seconds /= grouped_efficiency(*gpu_, std::min(kernel.m, kernel.k));
         out.flops = gemm_flops(kernel) * count;
         out.ideal_s = out.flops / peak_flops(kernel.precision);
     } else if (kernel.kind != KernelKind::memory_bound) {

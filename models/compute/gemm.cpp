@@ -78,6 +78,13 @@ double memory_time(const GpuSpec& gpu, const Kernel& kernel, const Available& le
 
 }  // namespace
 
+double grouped_efficiency(const GpuSpec& gpu, std::int64_t tokens) {
+    const double least = gpu.generation == GpuGeneration::blackwell ? 0.70 : 0.86;
+    constexpr double kLog2 = 0.69314718055994531;
+    const double steps = math::log(4096.0 / static_cast<double>(std::max<std::int64_t>(tokens, 1))) / kLog2 / 3;
+    return 1 - (1 - least) * std::clamp(steps, 0.0, 1.0);
+}
+
 double gemm_flops(const Kernel& kernel) {
     return 2 * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) * static_cast<double>(kernel.k) *
            static_cast<double>(kernel.batch);

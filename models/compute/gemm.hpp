@@ -16,6 +16,11 @@
 // weight gradient that accumulates in fp32 reads and writes 4 bytes an element. Casts and quantisation are
 // kernels of their own. The power ceiling belongs to the SMs that run the product, so `cap` shrinks with S.
 //
+// Grouped products: as `batch` equal ones, and slower by a share that fades with the tokens an expert receives:
+//   efficiency = 1 - (1 - e) clamp(log2(4096 / tokens) / 3, 0, 1)        full at <= 512 tokens, none from 4096 on
+// e = 0.86 before Blackwell, 0.70 on it, means of forward, data and weight products: measured 0.87-0.95 of dense with 4096
+// and 8192 tokens, 0.75 for weight gradients (DeepGEMM on H800), half on B200 at 150-300 tokens (SimuMax); fitted weakly.
+//
 // Invariants: never above cap P; never faster when m, n, k or batch grow, or when S or BW shrink.
 // Not modelled: operand layout, misaligned shapes (m, n, k not a multiple of 8).
 //
@@ -29,6 +34,9 @@
 namespace fabricast {
 
 inline constexpr double kFp8Envelope = 0.90;  ///< fp8 reaches this share of bf16's fraction of peak
+
+/// Of the dense rate that a grouped product of `tokens` tokens an expert reaches, beyond what tiles and weights cost.
+double grouped_efficiency(const GpuSpec& gpu, std::int64_t tokens);
 
 /// 2 m n k batch.
 double gemm_flops(const Kernel& kernel);

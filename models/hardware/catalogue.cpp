@@ -310,6 +310,7 @@ void read_entry(Section& in, bool, NetworkSpec& out) {
     microseconds("ll128_hop", out.ll128_hop_us);
     microseconds("simple_hop", out.simple_hop_us);
     microseconds("slot", out.slot_us);
+    in.flag("ll", out.ll);
     in.flag("ll128", out.ll128);
 }
 

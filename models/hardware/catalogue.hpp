@@ -110,7 +110,8 @@ struct NetworkSpec {
     double efficiency;                              ///< achieved / line rate of large messages
     double ll_hop_us, ll128_hop_us, simple_hop_us;  ///< on top of NCCL's network hop
     double slot_us;                                 ///< each of the first 8 chunks of a channel of a tree (Simple)
-    bool ll128;  ///< GPU and adapter are close enough for NCCL's LL128 (PXB or better)
+    bool ll;     ///< NCCL may use LL; where the plugin or the cloud's recipe switches it off, Simple alone is left
+    bool ll128;  ///< likewise LL128: GPU and adapter are close enough (PXB or better) and writes keep their order
     std::map<std::string, std::string, std::less<>> sources;
 };
 

@@ -102,20 +102,14 @@ private:
             e.chunk.clear();
             e.slot.clear();
             const Bytes wire = wire_bytes(info.bytes * info.share / 1000, plan.protocol);
-            const bool network = comm_group.nodes > 1;
-            const bool nvlink = over_nvlink(cluster_, comm_group);
-            const HopLatency inside = !network && nvlink
-                                          ? nvlink_ring_latency(generation_, plan.protocol)
-                                          : HopLatency{base_latency_us(plan.algorithm, plan.protocol),
-                                                       hop_latency_us(plan.algorithm, plan.protocol, nvlink, false)};
-            // The last of n steps only stores locally; on one NVLink node the plan's fill is that step.
-            e.base = picoseconds_from_s(inside.base_us * 1e-6) + (network ? 0 : plan.fill);
+            const Pace pace = pace_of(comm_group, info, plan, static_cast<double>(wire) / static_cast<double>(n));
+            e.base = pace.base;
             for (std::size_t r = 0; r < rings.size(); ++r) {
                 e.chunk.push_back(
                     scaled_up(wire, rings[r].channels, static_cast<std::int64_t>(comm_group.ring.channels) * n));
                 const auto slot = static_cast<std::uint16_t>(first_slot + 2 * r);
                 e.slot.push_back(slot);
-                bind(rings[r], slot, plan, inside, comm_group.ring.channels);
+                bind(rings[r], slot, pace, static_cast<double>(rings[r].channels) / comm_group.ring.channels);
             }
             most = std::max(most, e.count);
         }
@@ -129,15 +123,37 @@ private:
                &p_.groups[rank.groups[slot]] == &group;
     }
 
-    void bind(const Ring& ring, std::uint16_t slot, const CollectivePlan& plan, const HopLatency& inside,
-              std::uint32_t channels) {
-        Rate cap = 0;  // of all channels
+    // What a step costs on a hop in a node and between nodes, and the most that all channels together move there: over
+    // nodes the pace they keep when all are busy, on one node the ceiling of the plan.
+    struct Pace {
+        Picoseconds base = 0, inside = 0, outside = 0;
+        double inside_bytes_per_s = 0, outside_bytes_per_s = 0;  ///< 0: none
+    };
+    Pace pace_of(const CommGroup& group, const CallInfo& info, const CollectivePlan& plan, double step_bytes) const {
+        Pace pace;
+        if (group.nodes > 1) {
+            const RingStep step = comm_.ring_steps(group, info.kind, info.bytes * info.share / 1000, plan);
+            pace.base = picoseconds_from_s(step.base);
+            pace.inside = picoseconds_from_s(step.inside_latency);
+            pace.outside = picoseconds_from_s(step.outside_latency);
+            pace.inside_bytes_per_s = step.inside_step > 0 ? step_bytes / step.inside_step : 0;
+            pace.outside_bytes_per_s = step.outside_step > 0 ? step_bytes / step.outside_step : 0;
+            return pace;
+        }
+        const bool nvlink = over_nvlink(cluster_, group);
+        const HopLatency inside = nvlink ? nvlink_ring_latency(generation_, plan.protocol)
+                                         : HopLatency{base_latency_us(plan.algorithm, plan.protocol),
+                                                      hop_latency_us(plan.algorithm, plan.protocol, nvlink, false)};
+        // The last of n steps only stores locally; on one NVLink node the plan's fill is that step.
+        pace.base = picoseconds_from_s(inside.base_us * 1e-6) + plan.fill;
+        pace.inside = picoseconds_from_s(inside.hop_us * 1e-6);
         for (const PlannedActivity& activity : plan.activities)
-            cap += activity.cap;
+            pace.inside_bytes_per_s += bytes_per_s(activity.cap);
+        return pace;
+    }
+
+    void bind(const Ring& ring, std::uint16_t slot, const Pace& pace, double share) {
         const std::size_t n = ring.order.size();
-        const bool single_node = std::all_of(ring.order.begin(), ring.order.end(), [&](GpuId gpu) {
-            return locality_of(cluster_, gpu) == locality_of(cluster_, ring.order.front());
-        });
         for (std::size_t i = 0; i < n; ++i) {
             const GpuId from = ring.order[i], to = ring.order[(i + 1) % n], previous = ring.order[(i + n - 1) % n];
             program::Rank& rank = p_.ranks[index(from)];
@@ -150,15 +166,14 @@ private:
             std::vector<LinkUse> uses;
             for (const LinkId link : links)
                 uses.push_back({link, kCoefficientOne});
-            const double hop_us =
-                network ? hop_latency_us(plan.algorithm, plan.protocol, cluster_.has_nvlink(), true) : inside.hop_us;
             program::Route route;
-            route.latency = picoseconds_from_s(hop_us * 1e-6);
+            route.latency = network ? pace.outside : pace.inside;
             route.demand = static_cast<std::uint32_t>(p_.demands.size());
             route.uses_network = network;
             route.uses_nvlink = path == PathType::nvl || path == PathType::nvb;
-            if (cap > 0 && (network || single_node))  // over nodes the ceiling is the network's
-                route.cap = std::max<Rate>(1, cap / channels * ring.channels);
+            const double most = network ? pace.outside_bytes_per_s : pace.inside_bytes_per_s;
+            if (most > 0)
+                route.cap = std::max<Rate>(1, rate_from_bytes_per_s(most * share));
             p_.demands.push_back(std::move(uses));
             rank.peers[slot] = {static_cast<std::uint32_t>(index(to)), 1000u + slot,
                                 static_cast<std::uint32_t>(p_.routes.size()), kBufferSlots};

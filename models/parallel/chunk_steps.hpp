@@ -6,14 +6,14 @@
 // ring) with the same neighbours everywhere travel together. A step's message has the latency of its hop; the base
 // latency of the collective passes once. Sends and receives of a pattern have streams of their own.
 //
-// Agreement with the fluid model (measured in tests/sim/step/chunk_steps_test.cpp): the wire time is the same. On one node the
-// two are within 1 %. Over several nodes they differ by at most the latency of the plan: a ring of chunks hides hops behind
-// the data of the slowest hop, T = steps / n x max(n s_max, sum over hops of (s + latency)), s the wire time of a chunk; the
-// fluid model, as NCCL's own estimate, lets all hops pass first (and multiplies them by the plateau factor). Measurements
-// side with the latter: ring rows of public logs of 16, 20 and 80 GPUs over 2 and 10 nodes (85 rows from 1 MiB on; A100,
-// H100, H200) are met to 9.6 / 35 % (median / p90) by the fluid model and to 12.9 / 37 % by the overlapped form; with the
-// log's own NIC rate the 20-GPU log to 0.8-1.9 % against 0.9-2.0 % in the median, 6-7 % against 10-15 % in p90. Exchanges and
-// chains are taken apart by message_steps.hpp.
+// Agreement with the fluid model (tests/sim/step/chunk_steps_test.cpp): within 1 % from 1 MiB on, 2 to 64 ranks. Both say
+// T = base + max(steps x s_max + l, sum over the longest path of (s + l)): a chunk waits for the one before it, so hops
+// hide behind the slowest one's data only as far as the others have time to spare (models/collectives/latency.hpp). A hop
+// keeps the pace it has when all channels are busy. Rows of public logs on rings over nodes (149 rows from 1 MiB on, 17
+// curves, hop cost and NIC rate fitted to each curve): met to 1.5 / 8.1 % (median / p90) by this form, to 1.3 / 8.3 % by one
+// that adds all hops to the wire time, as NCCL's own estimate does, to 1.5 / 13.6 % by this form without the library's
+// ceilings on the thread blocks of LL and LL128, which is where its chunks lose their time. Exchanges and chains are taken
+// apart by message_steps.hpp.
 //
 // Not expanded: collectives the tuner gives to trees, NVLS or PAT, and groups of more than max_ranks; they stay
 // activities.

@@ -141,6 +141,11 @@ private:
     std::vector<std::vector<CollectivePlan>> chosen_;
 };
 
+std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, const SoftwareFeatures& software) {
+    const Layout& l = plan.layout;
+    return pipeline_steps(l.schedule, l.pp, l.vpp, plan.micro_batches(), overlaps_messages(l, software));
+}
+
 class Compiler {
 public:
     Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
@@ -168,16 +173,17 @@ public:
 
 private:
     void build_templates(std::int64_t steps) {
+        const auto orders = stage_orders(plan_, software_);
         for (std::int64_t stage = 0; stage < l_.pp; ++stage) {
-            const std::uint32_t t = build_stage(a_, plan_, software_, stage, steps, {out_.program, calls_, costs_});
+            const std::uint32_t t = build_stage(a_, plan_, software_, stage, orders[static_cast<std::size_t>(stage)],
+                                                steps, {out_.program, calls_, costs_});
             program::Template& tmpl = out_.program.templates[t];
             StageSummary summary;
             const StageParameters parameters = stage_parameters(a_, l_, stage);
             set_base_memory(tmpl, plan_, software_, parameters);
             summary.parameters = parameters.total();
             summary.memory = with_allocator(program::peak_memory(tmpl));
-            summary.in_flight =
-                most_in_flight(schedule_steps(l_.schedule, stage, l_.pp, l_.vpp, plan_.micro_batches(), false));
+            summary.in_flight = most_in_flight(orders[static_cast<std::size_t>(stage)]);
             out_.stages.push_back(std::move(summary));
         }
     }
@@ -410,19 +416,20 @@ CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const
 
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,
                                        const SoftwareFeatures& software, const ComputeModel& compute) {
+    const auto orders = stage_orders(plan, software);
     std::vector<StageSummary> out;
     for (std::int64_t stage = 0; stage < plan.layout.pp; ++stage) {
         Program program;
         std::vector<CallInfo> calls;
         CostBook costs(compute, software);
-        build_stage(a, plan, software, stage, 1, {program, calls, costs});
+        const std::vector<ScheduleStep>& order = orders[static_cast<std::size_t>(stage)];
+        build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
         set_base_memory(program.templates.back(), plan, software, parameters);
         summary.parameters = parameters.total();
         summary.memory = with_allocator(program::peak_memory(program.templates.back()));
-        summary.in_flight = most_in_flight(
-            schedule_steps(plan.layout.schedule, stage, plan.layout.pp, plan.layout.vpp, plan.micro_batches(), false));
+        summary.in_flight = most_in_flight(order);
         out.push_back(std::move(summary));
     }
     return out;

@@ -176,6 +176,13 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
     Rate most_of_all = 0;  // of the library, all channels together
     for (const PlannedActivity& activity : plan.activities)
         most_of_all += activity.cap;
+    const double channel = channel_gb_per_s(generation) * 1e9;
+    double link_bytes_per_s = bytes_per_s(most_of_all > 0 ? most_of_all : rate_from_bytes_per_s(channel));
+    std::vector<LinkId> first_hop;
+    if (n > 1)
+        cluster.route(chains[0].order[0], chains[0].order[1], first_hop);
+    for (const LinkId link : first_hop)
+        link_bytes_per_s = std::min(link_bytes_per_s, bytes_per_s(cluster.links().capacity[index(link)]));
     const Bytes wire = wire_bytes(size, plan.protocol);
     const std::uint32_t crossings = group.nodes == 1 ? 0 : group.nodes - (group.most_on_node == 1 ? 1 : 0);
     const double outside_us = crossings > 0 ? hop_latency_us(Algorithm::ring, plan.protocol, true, true) : 0;
@@ -199,9 +206,13 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
                 static_cast<std::size_t>(std::find(chain.begin(), chain.end(), GpuId{number}) - chain.begin());
             const std::uint32_t channels = chains[r].channels;
             const Bytes share = scaled_up(wire, channels, group.ring.channels);
-            const double used = std::max(1.0, static_cast<double>(plan.channels) * channels / group.ring.channels);
-            const auto most = static_cast<Bytes>(
+            const double used = static_cast<double>(plan.channels) * channels / group.ring.channels;
+            // On one node channels that share a link take turns: those that fill it travel together.
+            const double turns = group.nodes > 1 ? 1 : std::max(1.0, used * channel / link_bytes_per_s);
+            const auto full = static_cast<Bytes>(
                 static_cast<double>(wire_bytes(kChunk[static_cast<int>(plan.protocol)], plan.protocol)) * used);
+            const auto most =
+                std::max<Bytes>(1, static_cast<Bytes>(static_cast<double>(std::min(full, share)) / turns));
             const std::int64_t chunks = share / most;
             const auto next = static_cast<std::uint16_t>(rank.peers.size());
             rank.peers.push_back(
@@ -219,9 +230,13 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
                 cluster.route(chain[at], chain[at + 1], links);
                 const bool network = cluster.path_type(chain[at], chain[at + 1]) == PathType::net;
                 rank.peers[next].send_route = add_route(p, links, network ? crossing : inside);
-                p.routes.back().cap = rate_from_bytes_per_s(used * channel_gb_per_s(generation) * 1e9);
+                p.routes.back().cap = rate_from_bytes_per_s(used * channel);
                 if (most_of_all > 0 && (network || group.nodes == 1))  // over nodes it is the network's
                     p.routes.back().cap = std::min(p.routes.back().cap, most_of_all / group.ring.channels * channels);
+                const double pace = network ? group.pace.outside : group.pace.inside;  // all channels busy
+                if (pace > 0)
+                    p.routes.back().cap =
+                        std::min(p.routes.back().cap, rate_from_bytes_per_s(channels / pace / group.ring.channels));
             }
             const auto pass_on = [&](Bytes chunk) {
                 std::uint32_t received = begin;

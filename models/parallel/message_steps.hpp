@@ -5,8 +5,7 @@
 //   every_chunk     a ring broadcast or reduce as a chain: a rank passes on what it received, chunk after chunk
 // The latency of the plan that does not depend on chunks passes once, first.
 //
-// Agreement with the fluid model at 1 MiB and more (tests/sim/step/collectives_test.cpp): within 5 % with the Simple
-// protocol; chains in LL and LL128 over several nodes up to 8 %. Not expanded: trees, NVLS, PAT, CollNet.
+// Agreement with the fluid model at 1 MiB and more (tests/sim/step/collectives_test.cpp): within 5 %. Not expanded: trees, NVLS, PAT, CollNet.
 // The library's ceiling on all channels together holds hops inside a node, or those between nodes when there are any.
 #pragma once
 

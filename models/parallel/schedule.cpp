@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/parallel/placement.hpp"
 #include "models/parallel/zero_bubble.hpp"
 
 namespace fabricast {
@@ -148,6 +149,16 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
     return {};
 }
 
+std::vector<std::vector<ScheduleStep>> pipeline_steps(Schedule schedule, std::int64_t p, std::int64_t v, std::int64_t m,
+                                                      bool overlap) {
+    if (splits_backward(schedule))
+        return split_schedule(schedule, p, m);
+    std::vector<std::vector<ScheduleStep>> lists;
+    for (std::int64_t s = 0; s < p; ++s)
+        lists.push_back(schedule_steps(schedule, s, p, v, m, overlap));
+    return lists;
+}
+
 std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int64_t p, std::int64_t v) {
     // Periods that schedules have: single work with its messages (up to 4 steps) and a whole round of chunks.
     std::vector<std::size_t> periods = {1, 2, 3, 4};
@@ -166,6 +177,8 @@ std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int
     for (std::size_t at = 0; at < steps.size();) {
         std::size_t best_period = 0, best_count = 1;
         for (const std::size_t period : periods) {
+            if (at + period > steps.size() || steps[at + period - 1].paired || (at > 0 && steps[at - 1].paired))
+                continue;  // pairs stay together
             std::size_t count = 1;
             while (at + (count + 1) * period <= steps.size() &&
                    std::equal(steps.begin() + static_cast<long>(at), steps.begin() + static_cast<long>(at + period),

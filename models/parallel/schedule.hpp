@@ -45,9 +45,12 @@ struct ScheduleBlock {
     std::vector<ScheduleStep> steps;
 };
 
-/// Stage s of p, v chunks a stage, m micro-batches. With overlap no exchange steps occur and the flags of forward and
+/// The lists of all p stages, v chunks a stage, m micro-batches. With overlap no exchange steps occur and the flags of forward and
 /// backward steps say what is received before and sent after them; a chunk that runs up (placement.hpp) exchanges with the
 /// other neighbour.
+std::vector<std::vector<ScheduleStep>> pipeline_steps(Schedule schedule, std::int64_t p, std::int64_t v, std::int64_t m,
+                                                      bool overlap);
+/// The list of stage s alone.
 std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v,
                                          std::int64_t m, bool overlap);
 

@@ -27,11 +27,9 @@ public:
           experts_(expert_sharding(layout_)),
           data_parallel_(dense_.ranks * dense_.replicas > 1 ||
                          (parameters_.sum().expert > 0 && experts_.ranks * experts_.replicas > 1)),
-          sharded_(layout_.zero == 3 && data_parallel_),
-          overlap_p2p_(splits_backward(layout_.schedule) ||
-                       (software.p2p_overlap && layout_.schedule == Schedule::interleaved)) {}
+          sharded_(layout_.zero == 3 && data_parallel_) {}
 
-    std::uint32_t build(std::int64_t steps);
+    std::uint32_t build(const std::vector<ScheduleStep>& order, std::int64_t steps);
 
 private:
     using UnitPlace = std::pair<std::int64_t, std::size_t>;  ///< chunk of the stage, unit of the chunk
@@ -47,6 +45,8 @@ private:
     void chunk_backward(const ScheduleStep& step);
     void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,
                              Bytes gradients);
+    void chunk_pair(const ScheduleStep& forward, const ScheduleStep& backward);
+    void interleave(std::size_t begin, std::size_t middle);
     void chunk_backward_input(const ScheduleStep& step);
     void chunk_backward_weight(const ScheduleStep& step);
     void receive(const ScheduleStep& step, bool forward);
@@ -70,7 +70,7 @@ private:
         return cut ? hidden_bytes() / layout_.tp : hidden_bytes();
     }
     // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in.
-    Bytes wire_bytes(const Unit& unit) const {
+    Bytes parameter_width(const Unit& unit) const {
         const bool fp8 = plan_.precision == Precision::fp8 && software_.fp8_parameter_gather;
         return fp8 && unit.kind == Unit::Kind::layer ? 1 : activation_bytes_;
     }
@@ -86,7 +86,7 @@ private:
     }
 
     Sharding dense_, experts_;
-    bool data_parallel_, sharded_, overlap_p2p_;
+    bool data_parallel_, sharded_;
     std::uint32_t updated_ = program::kNone;           ///< the optimizer: parameters of this step exist
     std::map<UnitPlace, std::uint32_t> gathered_;      ///< parameter gather of this step
     std::vector<std::uint32_t> reduction_nodes_;       ///< overlapped reductions the norm waits for
@@ -114,8 +114,9 @@ std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, P
                                         std::vector<std::uint32_t> waits) {
     std::uint32_t node = program::kNone;
     if (dense_.ranks > 1)
-        node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * wire_bytes(unit),
-                          "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
+        node =
+            collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * parameter_width(unit),
+                       "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
     if (experts_.ranks > 1 && unit.parameters.expert > 0)
         node = collective(stream, Slot::expert_parameter, Collective::all_gather,
                           unit.parameters.expert * activation_bytes_, "expert parameter all-gather",
@@ -208,6 +209,61 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
     }
     flush("backward", Phase::backward);
     send(step, false);
+}
+
+// A forward and the backward of another micro-batch side by side: both inputs first, both outputs last, between them the
+// work of one runs while the other communicates on a stream of its own.
+void StageBuilder::chunk_pair(const ScheduleStep& forward, const ScheduleStep& backward) {
+    receive(forward, true);
+    receive(backward, false);
+    ScheduleStep ahead = forward, back = backward;
+    ahead.receives_forward = ahead.sends_forward = back.receives_backward = back.sends_backward = false;
+    const std::size_t begin = t_.nodes.size();
+    chunk_forward(ahead);
+    const std::size_t middle = t_.nodes.size();
+    chunk_backward(back);
+    interleave(begin, middle);
+    send(forward, true);
+    send(backward, false);
+}
+
+// Merges the operations of [begin, middle) and those from middle on: in turn from each, a run of the compute stream with
+// the communication behind it.
+void StageBuilder::interleave(std::size_t begin, std::size_t middle) {
+    const std::size_t end = t_.nodes.size();
+    const auto on_compute = [&](std::size_t node) {
+        return t_.operations[t_.nodes[node].operation].stream == kCompute;
+    };
+    std::vector<std::size_t> order;
+    const auto take = [&](std::size_t& at, std::size_t stop) {
+        while (at < stop && on_compute(at))
+            order.push_back(at++);
+        while (at < stop && !on_compute(at))
+            order.push_back(at++);
+    };
+    for (std::size_t first = begin, second = middle; first < middle || second < end;) {
+        take(first, middle);
+        take(second, end);
+    }
+    std::vector<std::uint32_t> place(end - begin);
+    std::vector<std::uint32_t> operations;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        place[order[i] - begin] = static_cast<std::uint32_t>(begin + i);
+        operations.push_back(t_.nodes[order[i]].operation);
+    }
+    const auto moved = [&](std::uint32_t& node) {
+        if (node != program::kNone && node >= begin)
+            node = place[node - begin];
+    };
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+        t_.nodes[begin + i].operation = operations[i];
+        for (std::uint32_t& wait : t_.operations[operations[i]].waits)
+            moved(wait);
+        if (on_compute(begin + i))
+            last_main_ = static_cast<std::uint32_t>(begin + i);
+    }
+    for (std::uint32_t& wait : next_waits_)
+        moved(wait);
 }
 
 void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
@@ -476,7 +532,7 @@ void StageBuilder::gather_after_optimizer() {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open.dense += list[u].parameters.dense;
-            open_bytes += list[u].parameters.dense * wire_bytes(list[u]);
+            open_bytes += list[u].parameters.dense * parameter_width(list[u]);
             open.expert += list[u].parameters.expert;
             members.emplace_back(chunk, u);
             if (open.total() * activation_bytes_ >= cap)
@@ -547,7 +603,8 @@ void StageBuilder::schedule_block(const ScheduleBlock& whole) {
     for (const ScheduleStep& step : whole.steps)
         heads +=
             step.kind == ScheduleStep::Kind::backward && virtual_stage_of(step.chunk) == virtual_stages(layout_) - 1;
-    const std::int64_t defer = layout_.pp > 1 && !sharded_ ? software_.head_weight_deferred : 0;
+    const bool whole_backward = layout_.schedule == Schedule::one_f_one_b || layout_.schedule == Schedule::interleaved;
+    const std::int64_t defer = layout_.pp > 1 && !sharded_ && whole_backward ? software_.head_weight_deferred : 0;
     const std::int64_t before = plan_.micro_batches() - defer - heads_done_;  // micro-batches that do not wait
     const std::int64_t own = defer > 0 && heads > 0 ? before / heads : 0;     // iterations without waiting
     if (own > 0 && own < whole.count) {
@@ -563,9 +620,17 @@ void StageBuilder::schedule_block(const ScheduleBlock& whole) {
     const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
     block_begin_ = static_cast<std::int64_t>(ends_.size());
     block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
-    for (const ScheduleStep& step : block.steps) {
+    for (std::size_t i = 0; i < block.steps.size(); ++i) {
+        const ScheduleStep& step = block.steps[i];
         switch (step.kind) {
-            case ScheduleStep::Kind::forward: chunk_forward(step); break;
+            case ScheduleStep::Kind::forward:
+                if (!step.paired) {
+                    chunk_forward(step);
+                    break;
+                }
+                chunk_pair(step, block.steps[++i]);
+                ends_.push_back(last_main_);
+                break;
             case ScheduleStep::Kind::backward: chunk_backward(step); break;
             case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
             case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
@@ -602,12 +667,10 @@ void StageBuilder::deferred_head() {
             reduce_unit(unit, chunk, true);
 }
 
-std::uint32_t StageBuilder::build(std::int64_t steps) {
+std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::int64_t steps) {
     t_.name = fmt::format("stage {}", stage_);
     const std::uint32_t repeat = open_repeat(steps);
     optimizer();
-    const std::vector<ScheduleStep> order =
-        schedule_steps(layout_.schedule, stage_, layout_.pp, layout_.vpp, plan_.micro_batches(), overlap_p2p_);
     for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp))
         schedule_block(block);
     deferred_head();
@@ -719,9 +782,14 @@ StageParameters stage_parameters(const Architecture& a, const Layout& layout, st
     return out;
 }
 
+bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software) {
+    return splits_backward(layout.schedule) || (software.p2p_overlap && layout.schedule == Schedule::interleaved);
+}
+
 std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
-                          std::int64_t stage, std::int64_t steps, ProgramParts parts) {
-    return stage::StageBuilder(a, plan, software, stage, parts).build(steps);
+                          std::int64_t stage, const std::vector<ScheduleStep>& order, std::int64_t steps,
+                          ProgramParts parts) {
+    return stage::StageBuilder(a, plan, software, stage, parts).build(order, steps);
 }
 
 }  // namespace fabricast

@@ -111,9 +111,13 @@ Sharding dense_sharding(const Layout& layout);
 Sharding expert_sharding(const Layout& layout);
 /// The gradient norm is a sum over all ranks; else over the tp pp ranks of one replica.
 bool norm_over_world(const Layout& layout);
+/// Pipeline messages run beside the work; false: between pieces of it.
+bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software);
 
-/// Appends the template of a stage to parts.program and returns its index. steps: repetitions of the step.
+/// Appends the template of a stage to parts.program and returns its index. order: the stage's list of pipeline_steps,
+/// with overlap as overlaps_messages says; steps: repetitions of the step.
 std::uint32_t build_stage(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
-                          std::int64_t stage, std::int64_t steps, ProgramParts parts);
+                          std::int64_t stage, const std::vector<ScheduleStep>& order, std::int64_t steps,
+                          ProgramParts parts);
 
 }  // namespace fabricast

@@ -173,28 +173,46 @@ private:
         return {static_cast<std::size_t>(static_cast<std::int64_t>(s) + (down ? -1 : 1)),
                 static_cast<std::size_t>(step.chunk)};
     }
-    bool advance(std::size_t s, std::size_t& i, std::int64_t& free) {
-        ScheduleStep& step = lists_[s][i];
+    // When the input of a step is there; negative: nobody sent it yet.
+    std::int64_t arrival(std::size_t s, const ScheduleStep& step) const {
+        if (!step.receives_forward && !step.receives_backward)
+            return 0;
         const bool forward = step.kind == ScheduleStep::Kind::forward;
-        const auto chunk = static_cast<std::size_t>(step.chunk);
-        std::int64_t start = free;
-        if (step.receives_forward || step.receives_backward) {
-            const auto [from, of] = source(s, step);
-            const Ends& made = forward ? done_[from][of].forward : done_[from][of].backward;
-            const std::size_t n = (forward ? done_[s][chunk].forward : done_[s][chunk].backward).size();
-            if (n >= made.size())
+        const auto [from, of] = source(s, step);
+        const Ends& made = ends(from, of, forward);
+        const std::size_t n = ends(s, of, forward).size();
+        return n < made.size() ? made[n] : -1;
+    }
+    const Ends& ends(std::size_t s, std::size_t chunk, bool forward) const {
+        return forward ? done_[s][chunk].forward : done_[s][chunk].backward;
+    }
+    // A step, or a pair as one piece: both inputs before, both outputs behind.
+    bool advance(std::size_t s, std::size_t& at, std::int64_t& free) {
+        const std::size_t stop = at + (lists_[s][at].paired ? 2 : 1);
+        std::int64_t start = free, length = 0;
+        for (std::size_t i = at; i < stop; ++i) {
+            const std::int64_t there = arrival(s, lists_[s][i]);
+            if (there < 0)
                 return false;
-            start = std::max(start, made[n]);
-            const auto first = std::lower_bound(starts_[s].begin(), starts_[s].end(), made[n]);
-            step.ahead = static_cast<std::int16_t>(starts_[s].end() - first);
+            start = std::max(start, there);
+            length += lists_[s][i].kind == ScheduleStep::Kind::backward ? 2 : 1;
         }
-        free = start + (step.kind == ScheduleStep::Kind::backward ? 2 : 1);
-        starts_[s].push_back(start);
-        if (forward)
-            done_[s][chunk].forward.push_back(free);
-        else if (step.kind != ScheduleStep::Kind::backward_weight)
-            done_[s][chunk].backward.push_back(free);
-        ++i;
+        free = start + length;
+        for (std::size_t i = at; i < stop; ++i) {
+            ScheduleStep& step = lists_[s][i];
+            const auto first = std::lower_bound(starts_[s].begin(), starts_[s].end(), arrival(s, step));
+            if (step.receives_forward || step.receives_backward)
+                step.ahead = static_cast<std::int16_t>(starts_[s].end() - first);
+        }
+        for (; at < stop; ++at) {
+            const ScheduleStep& step = lists_[s][at];
+            starts_[s].push_back(start);
+            Done& done = done_[s][static_cast<std::size_t>(step.chunk)];
+            if (step.kind == ScheduleStep::Kind::forward)
+                done.forward.push_back(free);
+            else if (step.kind != ScheduleStep::Kind::backward_weight)
+                done.backward.push_back(free);
+        }
         return true;
     }
 

@@ -38,6 +38,7 @@ struct Architecture {
     bool qkv_bias = false;
     bool tied_embeddings = false;
     bool rotary = true;
+    bool alibi = false;  ///< linear biases on scores: neither rotary nor learned positions
     Moe moe;
     AttentionKind attention = AttentionKind::grouped;
     // latent attention; head_dim = nope + rope is the width of a query and key head

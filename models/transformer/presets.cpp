@@ -106,6 +106,7 @@ Architecture mpt(std::string name, std::int64_t layers, std::int64_t hidden, std
     a.family = "mpt";
     a.biases = false;
     a.norm_bias = false;
+    a.alibi = true;
     return a;
 }
 

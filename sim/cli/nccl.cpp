@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -183,10 +184,16 @@ Scenario scenario_of(const NcclOptions& o) {
         s.nodes = o.nodes;
     if (o.nodes > s.node.nvlink_domain && s.node.nics == 0)
         throw ScenarioError(fmt::format("fabricast nccl: --nodes {}: the nodes of {} have no NIC", o.nodes, o.cluster));
-    if (!o.algorithms.empty())
+    if (!o.algorithms.empty()) {
         s.comm.algorithms = o.algorithms;
-    if (!o.protocols.empty())
+        for (CommSettings::Function& f : s.comm.functions)
+            f.algorithms.reset();
+    }
+    if (!o.protocols.empty()) {
         s.comm.protocols = o.protocols;
+        for (CommSettings::Function& f : s.comm.functions)
+            f.protocols.reset();
+    }
     s.comm.collnet = s.comm.collnet || o.collnet;
     s.comm.pxn = s.comm.pxn && !o.no_pxn;
     return s;
@@ -248,6 +255,24 @@ std::string title(const NcclOptions& o, const Scenario& s) {
                        s.comm.library, s.nodes, s.node.name, s.gpu.name);
 }
 
+/// The stated bound on what the two ways of timing differ by, and what these rows show of it.
+std::string bound_text(const std::vector<NcclRow>& rows) {
+    double most = 0;
+    std::size_t large = 0;
+    for (const NcclRow& row : rows) {
+        if (row.steps && row.size.bytes >= kStepsBoundFrom) {
+            most = std::max(most, std::abs(seconds(*row.steps) / row.time_s() - 1));
+            ++large;
+        }
+    }
+    if (large == 0)
+        return fmt::format("every step against the fluid model: bound {:.0f} % from 1 MiB on, no such row here",
+                           kStepsBound * 100);
+    return fmt::format(
+        "every step against the fluid model: {} rows of 1 MiB and more at most {:.1f} % apart, bound {:.0f} %", large,
+        most * 100, kStepsBound * 100);
+}
+
 std::string table_text(const NcclOptions& o, const Scenario& s, const std::vector<NcclRow>& rows,
                        const Terminal& terminal) {
     report::Page page(terminal.color, terminal.unicode, o.steps ? 164 : 140);
@@ -278,6 +303,8 @@ std::string table_text(const NcclOptions& o, const Scenario& s, const std::vecto
         table.row(cells);
     }
     table.print(page);
+    if (o.steps)
+        page.add(bound_text(rows)).end();
     return page.text();
 }
 
@@ -321,6 +348,8 @@ std::string table_json(const NcclOptions& o, const Scenario& s, const std::vecto
         if (o.steps)
             out["rows"].back()["steps_time_s"] = row.steps ? ordered_json(seconds(*row.steps)) : ordered_json();
     }
+    if (o.steps)
+        out["steps_bound"] = {{"from_bytes", kStepsBoundFrom}, {"share", kStepsBound}};
     return out.dump(2) + "\n";
 }
 

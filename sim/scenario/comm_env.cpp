@@ -105,6 +105,17 @@ constexpr Variable kVariables[] = {
     {"NCCL_BLOCKING_WAIT", Kind::integer, Effect::faults, 0, 1, -1, "renamed TORCH_NCCL_BLOCKING_WAIT"},
 };
 
+/// Functions NCCL_ALGO and NCCL_PROTO may name.
+struct Function {
+    std::string_view name;
+    Collective kind;
+};
+constexpr Function kFunctions[] = {{"broadcast", Collective::broadcast},
+                                   {"reduce", Collective::reduce},
+                                   {"allgather", Collective::all_gather},
+                                   {"reducescatter", Collective::reduce_scatter},
+                                   {"allreduce", Collective::all_reduce}};
+
 std::vector<std::string> variable_names() {
     std::vector<std::string> names;
     for (const Variable& v : kVariables)
@@ -171,11 +182,15 @@ private:
             case Kind::algo: {
                 static constexpr std::array<std::string_view, 7> kNames = {
                     "Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"};
-                return select(e, kNames, settings_.algorithms);
+                return select(e, kNames, settings_.algorithms, [&](Collective kind, std::vector<Algorithm> list) {
+                    function_settings(kind).algorithms = std::move(list);
+                });
             }
             case Kind::proto: {
                 static constexpr std::array<std::string_view, 3> kNames = {"LL", "LL128", "Simple"};
-                return select(e, kNames, settings_.protocols);
+                return select(e, kNames, settings_.protocols, [&](Collective kind, std::vector<Protocol> list) {
+                    function_settings(kind).protocols = std::move(list);
+                });
             }
             case Kind::channels: return channels(e);
             case Kind::nvls: return nvls(e);
@@ -252,32 +267,72 @@ private:
                                 : fmt::format("accepted{}, its effect is not modelled", as));
     }
 
-    template <typename T, std::size_t N>
-    void select(const EnvEntry& e, const std::array<std::string_view, N>& names, std::vector<T>& chosen) {
+    /// "ring,tree;allreduce:^ring": what every function may use, and what single ones may instead.
+    template <typename T, std::size_t N, typename Restrict>
+    void select(const EnvEntry& e, const std::array<std::string_view, N>& names, std::vector<T>& everywhere,
+                Restrict restrict_one) {
         const std::vector<std::string> known(names.begin(), names.end());
-        if (e.value.find(':') != std::string::npos) {
-            for (const std::string& part : split(e.value, ';'))
-                if (const std::size_t colon = part.find(':'); colon != std::string::npos)
-                    parse(e, part.substr(colon + 1), known);
-                else
-                    parse(e, part, known);
-            return note(
-                e, "a setting per function is checked but not used; this version takes one list for all collectives");
+        std::vector<bool> all(N, true);
+        std::array<std::optional<std::vector<bool>>, std::size(kFunctions)> single;
+        bool first = true;
+        for (const std::string& part : split(e.value, ';')) {
+            const std::size_t colon = part.find(':');
+            if (colon == std::string::npos) {
+                if (!first)
+                    return error(e, fmt::format("lists `{}` for no function; only the first list may, others are "
+                                                "headed like allreduce:{}",
+                                                part, part));
+                apply_list(e, part, known, all);
+            } else if (const auto at = function_of(e, part.substr(0, colon))) {
+                if (!single[*at])
+                    single[*at] = all;
+                apply_list(e, part.substr(colon + 1), known, *single[*at]);
+            }
+            first = false;
         }
-        const std::vector<std::size_t> picked = parse(e, e.value, known);
-        chosen.clear();
-        for (const std::size_t i : picked)
-            chosen.push_back(static_cast<T>(i));
-        if (chosen.size() == N)
-            chosen.clear();
-        if (picked.empty() && diagnostics_.ok())
-            error(e, "leaves nothing to choose from");
+        if (!diagnostics_.ok())
+            return;
+        const auto chosen = [&](const std::vector<bool>& allowed) {
+            std::vector<T> out;
+            for (std::size_t i = 0; i < N; ++i) {
+                if (allowed[i])
+                    out.push_back(static_cast<T>(i));
+            }
+            return out;
+        };
+        everywhere = chosen(all);
+        if (everywhere.empty())
+            return error(e, "leaves nothing to choose from");
+        if (everywhere.size() == N)
+            everywhere.clear();
+        for (std::size_t f = 0; f < single.size(); ++f) {
+            if (!single[f])
+                continue;
+            std::vector<T> list = chosen(*single[f]);
+            if (list.empty())
+                return error(e, fmt::format("leaves nothing to choose from for {}", kFunctions[f].name));
+            restrict_one(kFunctions[f].kind, std::move(list));
+        }
     }
 
-    /// Indices allowed by "Ring,Tree" or "^NVLS", ascending.
-    std::vector<std::size_t> parse(const EnvEntry& e, const std::string& list, const std::vector<std::string>& known) {
+    std::optional<std::size_t> function_of(const EnvEntry& e, const std::string& name) {
+        std::vector<std::string> known;
+        for (std::size_t f = 0; f < std::size(kFunctions); ++f) {
+            if (lower(name) == kFunctions[f].name)
+                return f;
+            known.emplace_back(kFunctions[f].name);
+        }
+        error(e, fmt::format("names the function `{}`, which is not one of {}{}", name, listed(known),
+                             did_you_mean(name, known)));
+        return std::nullopt;
+    }
+
+    /// "Ring,Tree" puts these alone, "^NVLS" takes them away.
+    void apply_list(const EnvEntry& e, const std::string& list, const std::vector<std::string>& known,
+                    std::vector<bool>& allowed) {
         const bool exclude = list.starts_with("^");
-        std::vector<bool> named(known.size(), false);
+        if (!exclude)
+            allowed.assign(known.size(), false);
         for (const std::string& word : split(exclude ? list.substr(1) : list, ',')) {
             std::size_t i = 0;
             while (i < known.size() && lower(known[i]) != lower(word))
@@ -286,13 +341,17 @@ private:
                 error(e, fmt::format("names `{}`, which is not one of {}{}", word, listed(known),
                                      did_you_mean(word, known)));
             else
-                named[i] = true;
+                allowed[i] = !exclude;
         }
-        std::vector<std::size_t> picked;
-        for (std::size_t i = 0; i < known.size(); ++i)
-            if (named[i] != exclude)
-                picked.push_back(i);
-        return picked;
+    }
+
+    CommSettings::Function& function_settings(Collective kind) {
+        for (CommSettings::Function& f : settings_.functions) {
+            if (f.kind == kind)
+                return f;
+        }
+        settings_.functions.push_back({kind, std::nullopt, std::nullopt});
+        return settings_.functions.back();
     }
 
     void channels(const EnvEntry& e) {

@@ -1,7 +1,10 @@
 // Environment variables of the communication library: what each one does to a forecast.
 //
 // NCCL_ALGO, NCCL_PROTO, the channel (CTA) bounds and NCCL_NVLS_ENABLE change the choice and go into
-// CommSettings. All other known variables are checked for range and produce a note: no effect, default anyway,
+// CommSettings. NCCL_ALGO and NCCL_PROTO as of 2.24: lists parted by `;`, each but the first headed by the function it is
+// for ("ring;allreduce:tree,ring;broadcast:ring"; a headless first list is for all); `^` takes names away from what the
+// function has so far (at first everything). Unknown names, a second headless list and an empty choice are errors.
+// All other known variables are checked for range and produce a note: no effect, default anyway,
 // deprecated, clamped, or only for faults. Values NCCL itself would refuse (an unknown algorithm, since 2.24)
 // are errors. Defaults and ranges: NCCL user guide and source, 2.28; version steps noted in the table.
 //   IB timeout: one attempt waits 4.096 us x 2^value; an error comes after 7 to 8 attempts.

@@ -2,7 +2,7 @@
 //
 // Files, `extends` and overrides are merged first; short forms are written out (`node: hgx-h100` is
 // cluster.node.preset). What one of them does not say stands there with the table's default, or as not said. Equal
-// quantities in different units are equal. `name` and `extends` are left out.
+// quantities in different units are equal. `name`, `extends` and `expect` do not act on a forecast and are left out.
 #pragma once
 
 #include <string>

@@ -85,7 +85,7 @@ void fill_batch(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (t.global_batch > kMaxSequences)
         diagnostics.error(batch->place, fmt::format("training.global_batch: `{}` is more than {} sequences",
                                                     batch->text, kMaxSequences));
-    if (s.model.max_positions == 0 && !s.model.rotary)
+    if (s.model.max_positions == 0 && !s.model.rotary && !s.model.alibi)
         s.model.max_positions = t.sequence;
     if (s.model.max_positions > 0 && t.sequence > s.model.max_positions)
         diagnostics.error(

@@ -36,5 +36,8 @@ CollectiveTime time_collective(const Cluster& cluster, const CommModel& comm, co
 std::optional<Picoseconds> time_in_steps(const Cluster& cluster, const CommModel& comm, GpuGeneration generation,
                                          const CollectiveRequest& request, Bytes bytes);
 inline constexpr std::size_t kMostRanksInSteps = 64;
+/// The two agree within this share from this size on (tests/sim/step/chunk_steps_test.cpp, collectives_test.cpp).
+inline constexpr double kStepsBound = .05;
+inline constexpr Bytes kStepsBoundFrom = Bytes{1} << 20;
 
 }  // namespace fabricast

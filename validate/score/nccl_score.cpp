@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t kLarge = 1 << 20, kSmall = 64 * 1024;
 constexpr double kSeveralBound = 0.10, kSingleBound = 0.15;
 
-CurveScore score_curve(const RunCase& run, const NetworkConstants& constants, double launch_us, bool class_known) {
+CurveScore score_curve(const RunCase& run, const NetworkConstants& constants, const LaunchCost& launch,
+                       bool class_known) {
     CurveScore out;
     out.file = run.file;
     out.line = run.run.line;
@@ -33,7 +34,7 @@ CurveScore score_curve(const RunCase& run, const NetworkConstants& constants, do
             continue;
         }
         const auto p = predictor.predict(run.kind, point.bytes);
-        const double expected = p.time_us + launch_us;
+        const double expected = launch.with(p.time_us, run.gpus_per_thread, p.channels);
         const double bus_bytes = static_cast<double>(point.bytes) * factor * 1e-3;  // GB/s for a time in us
         const Compared at{point.bytes, measured, expected, bus_bytes / measured, bus_bytes / expected};
         out.points.push_back({at, expected / measured - 1, p.algorithm, p.protocol, p.channels});
@@ -118,16 +119,14 @@ NcclScore score_nccl(const RunCases& cases, bool leave_one_out) {
     }
     for (const RunCase& run : cases.cases) {
         NetworkConstants constants;
-        const double launch_us = fit                       ? fit->launch_us(run, run.file)
-                                 : run.gpus_per_thread > 1 ? run.gpus_per_thread * kLaunchUs
-                                                           : 0;
+        const LaunchCost launch = fit ? fit->launch(run.file) : kLaunch;
         bool known = true;
         if (run.platform.nodes > 1) {
             constants = fit ? fit->constants(run, run.platform.expected, run.file)
                             : catalogue_constants(run.platform.expected, run.platform.gpu);
             known = !fit || fit->knows(run);
         }
-        CurveScore one = score_curve(run, with_collisions(constants, run.kind, run.platform.nodes), launch_us, known);
+        CurveScore one = score_curve(run, with_collisions(constants, run.kind, run.platform.nodes), launch, known);
         if (!one.points.empty()) {
             score.curves.push_back(std::move(one));
         }

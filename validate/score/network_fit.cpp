@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+
+#include "models/collectives/latency.hpp"
 
 namespace fabricast {
 namespace {
@@ -50,6 +53,25 @@ std::optional<double> efficiency_of(const RunCase& run, const NcclPoint& largest
     return time(0.9 * high) > 1.05 * time(high) ? std::optional<double>(high) : std::nullopt;
 }
 
+/// The extra cost of a network hop with which a ring's prediction meets the point; nothing where it hardly shows.
+std::optional<double> ring_hop(const RunCase& run, NetworkConstants constants, const NcclPoint& point) {
+    Protocol protocol = Protocol::simple;
+    const double steps = (run.run.ranks - 1.0) * (run.kind == Collective::all_reduce ? 2 : 1);
+    const auto time = [&](double hop) {
+        std::fill(std::begin(constants.timing.hop_us), std::end(constants.timing.hop_us), hop);
+        const auto p = Predictor(run.platform, constants, run.settings).predict(run.kind, point.bytes);
+        protocol = p.protocol;
+        return p.time_us;
+    };
+    const double without = time(0), measured = measured_us(point);
+    TunerInput tuner;
+    tuner.one_rank_a_node = run.platform.node.gpus == 1;
+    const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9) * ring_hop_share(tuner, protocol);
+    if (time(1) - without < hops / 2)
+        return std::nullopt;
+    return (measured - without) / hops;
+}
+
 struct Residual {
     double us, bytes, chunks;
     Predictor::Prediction prediction;
@@ -70,8 +92,12 @@ void hop_evidence(const RunCase& run, double efficiency, double channel, Evidenc
             const double chunk = p.algorithm == Algorithm::tree ? kTreeChunk : kNvlsTreeChunk;
             trees.push_back({residual, bytes, bytes / (p.channels * chunk), p});
         } else if (bytes <= (simple ? 256 : 16) * kMiB && p.time_us > 0) {
-            by_protocol[static_cast<std::size_t>(p.protocol)].push_back(
-                residual / hops(p.algorithm, run.kind, run.platform.nodes));
+            const bool chain = run.kind == Collective::broadcast || run.kind == Collective::reduce;
+            const auto hop = p.algorithm == Algorithm::ring && !chain
+                                 ? ring_hop(run, constants, *point)
+                                 : std::optional<double>(residual / hops(p.algorithm, run.kind, run.platform.nodes));
+            if (hop)
+                by_protocol[static_cast<std::size_t>(p.protocol)].push_back(*hop);
         }
     }
     const auto set = [&](Constant constant, double value) {
@@ -97,6 +123,32 @@ void hop_evidence(const RunCase& run, double efficiency, double channel, Evidenc
     }
 }
 
+std::optional<LaunchCost> launch_shown(const RunCase& run) {
+    constexpr std::int64_t kSmall = 4096, kMost = 1 << 20;
+    if (run.gpus_per_thread < 4 || run.platform.nodes != 1)
+        return std::nullopt;
+    const Predictor predictor(run.platform, {}, run.settings);
+    LaunchCost out;
+    std::vector<double> small, growth;
+    for (const bool base : {true, false}) {
+        for (const NcclPoint* point : points_of(run)) {
+            const auto p = predictor.predict(run.kind, point->bytes);
+            const double measured = measured_us(*point);
+            const double launch =
+                std::sqrt(std::max(0.0, measured * measured - p.time_us * p.time_us)) / run.gpus_per_thread;
+            if (base && point->bytes < kSmall)
+                small.push_back(launch);
+            if (!base && point->bytes <= kMost && p.channels >= 4)
+                growth.push_back((launch - out.gpu_us) / p.channels);
+        }
+        if (small.empty())
+            return std::nullopt;
+        out.gpu_us = median(small);
+    }
+    out.channel_us = growth.empty() ? 0 : std::max(0.0, median(growth));
+    return out;
+}
+
 double neutral(Constant constant) { return constant == Constant::efficiency ? 0.9 : 0; }
 
 }  // namespace
@@ -108,28 +160,16 @@ double median(std::vector<double> values) {
 }
 
 std::string_view name_of(Constant constant) {
-    constexpr std::string_view kNames[] = {"efficiency", "ll_hop",  "ll128_hop", "simple_hop",
-                                           "slot",       "channel", "launch"};
+    constexpr std::string_view kNames[] = {"efficiency", "ll_hop", "ll128_hop", "simple_hop", "slot", "channel"};
     return kNames[static_cast<std::size_t>(constant)];
 }
 
 NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
-    std::vector<const RunCase*> used;
     for (const RunCase& run : cases) {
-        if (run.gpus_per_thread >= 4 && run.platform.nodes == 1 && !points_of(run).empty()) {
-            const Predictor predictor(run.platform, {}, run.settings);
-            std::vector<double> small;
-            for (const NcclPoint* point : points_of(run)) {
-                if (point->bytes < 4096) {
-                    small.push_back((measured_us(*point) - predictor.predict(run.kind, point->bytes).time_us) /
-                                    run.gpus_per_thread);
-                }
-            }
-            if (!small.empty()) {
-                launches_.push_back({run.file, std::max(0.0, median(small))});
-            }
-        }
+        if (const auto cost = launch_shown(run))
+            launches_.push_back({run.file, *cost});
     }
+    std::vector<const RunCase*> used;
     for (const RunCase& run : cases) {
         if (run.platform.nodes == 1 || points_of(run).empty() ||
             (run.carried_by() != "sockets" && (run.label == Label::sick || !run.platform.rate_told))) {
@@ -138,7 +178,7 @@ NetworkFit::NetworkFit(const std::vector<RunCase>& cases) {
         used.push_back(&run);
         Evidence& out = evidence_.emplace_back();
         out.file = run.file;
-        out.group = run.platform.group() + (run.carried_by() == "sockets" ? " sockets" : "");
+        out.group = run.platform.machine() + (run.carried_by() == "sockets" ? " sockets" : "");
         out.network = run.carried_by();
         out.generation = run.platform.gpu.generation;
         const bool too_many_pairs = is_exchange(run.kind) && run.run.ranks > 256;  // and whole fabrics congest
@@ -222,19 +262,6 @@ FittedConstant NetworkFit::fitted(Constant constant, std::string_view network, c
         out.value = values.empty() ? neutral(constant) : median(values);
         return out;
     };
-    if (constant == Constant::launch) {
-        FittedConstant out;
-        std::vector<double> values;
-        for (const auto& [file, value] : launches_) {
-            if (file != without) {
-                values.push_back(value);
-                out.files.push_back(file);
-            }
-        }
-        out.value = values.empty() ? 0 : median(values);
-        out.level = values.empty() ? "none" : "all logs";
-        return out;
-    }
     if (constant == Constant::channel) {
         FittedConstant out = collect([&](const Evidence& one) { return one.generation == generation; });
         out.level = out.files.empty() ? "none" : "GPU generation";
@@ -275,11 +302,15 @@ FittedConstant NetworkFit::fitted(Constant constant, std::string_view network, c
     return out;
 }
 
-double NetworkFit::launch_us(const RunCase& run, const std::string& without) const {
-    if (run.gpus_per_thread < 2) {
-        return 0;
+LaunchCost NetworkFit::launch(const std::string& without) const {
+    std::vector<double> gpu, channel;
+    for (const auto& [file, cost] : launches_) {
+        if (file != without) {
+            gpu.push_back(cost.gpu_us);
+            channel.push_back(cost.channel_us);
+        }
     }
-    return run.gpus_per_thread * fitted(Constant::launch, "", "", run.platform.gpu.generation, without).value;
+    return gpu.empty() ? LaunchCost{} : LaunchCost{median(gpu), median(channel)};
 }
 
 bool NetworkFit::knows(const RunCase& run) const {
@@ -289,7 +320,7 @@ bool NetworkFit::knows(const RunCase& run) const {
 }
 
 NetworkConstants NetworkFit::constants(const RunCase& run, std::string_view network, const std::string& without) const {
-    const std::string group = run.platform.group() + (network == "sockets" ? " sockets" : "");
+    const std::string group = run.platform.machine() + (network == "sockets" ? " sockets" : "");
     const auto value = [&](Constant constant) {
         return fitted(constant, network, group, run.platform.gpu.generation, without).value;
     };

@@ -3,13 +3,15 @@
 // A log shows, by the residual of its measured times against a prediction without extra costs:
 //   efficiency     of the adapters: the one that meets the largest size; only where the adapters decide there (a
 //                  tenth less efficiency makes the prediction 5 % slower or more) and the largest size is 64 MiB or more
-//   hop, by protocol   (measured - predicted) / network hops on the longest path; median over the sizes of 16 MiB or
-//                  less that the protocol carries (Simple on rings: up to 256 MiB)
+//   hop, by protocol   the extra cost of a network hop that meets the measured time; median over the sizes of 16 MiB or
+//                  less that the protocol carries (Simple on rings: up to 256 MiB) and where hops show: where the wire hides
+//                  NCCL's own cost of a hop (rings) a size says nothing
 //   slot, hop of Simple on trees   residual = hops x h + slot x min(8, chunks of a channel): h and slot from the smallest
 //                  size and the median over sizes with 8 to 32 chunks
 //   channel        busbw / channels at the largest size, where a ring over nodes misses by 8 % or more what the
 //                  efficiency of other logs allows: thread blocks limit it, not adapters
-//   launch         residual / GPUs that one thread launches on (4 or more, one node), median over sizes under 4 KiB
+//   launch         sqrt(measured^2 - predicted^2) / GPUs that one thread launches on (4 or more, one node): median over
+//                  sizes under 4 KiB; what it grows by with each channel, median over sizes up to 1 MiB of 4 channels and more
 // A log whose adapters show less than 0.7 of the best of their class speaks for the LL hop only: something is wrong
 // with it that latency does not see. Negative costs count as 0. A class takes the median over its logs (the median of the runs of a log counts once).
 //
@@ -31,7 +33,7 @@
 
 namespace fabricast {
 
-enum class Constant { efficiency, ll_hop, ll128_hop, simple_hop, slot, channel, launch, count };
+enum class Constant { efficiency, ll_hop, ll128_hop, simple_hop, slot, channel, count };
 std::string_view name_of(Constant constant);
 
 /// What one run shows; nothing where it shows nothing.
@@ -56,8 +58,8 @@ public:
     FittedConstant fitted(Constant constant, std::string_view network, const std::string& group,
                           GpuGeneration generation, const std::string& without) const;
     NetworkConstants constants(const RunCase& run, std::string_view network, const std::string& without) const;
-    /// Added to each operation of this run, us.
-    double launch_us(const RunCase& run, const std::string& without) const;
+    /// Of one thread that launches on several GPUs; the log `without` has no voice.
+    LaunchCost launch(const std::string& without) const;
 
     /// Another log tells the efficiency of this run's machine or class.
     bool knows(const RunCase& run) const;
@@ -66,7 +68,7 @@ public:
 
 private:
     std::vector<Evidence> evidence_;
-    std::vector<std::pair<std::string, double>> launches_;  ///< log, us of one GPU
+    std::vector<std::pair<std::string, LaunchCost>> launches_;  ///< by log
 };
 
 /// Median of values; the mean of the middle two for an even count. Precondition: not empty.

@@ -195,6 +195,10 @@ std::string Platform::group() const {
                       : fmt::format("{} {} {}x{:.0f}", node.name, expected, node.nics, node.nic_bits_per_s * 1e-9);
 }
 
+std::string Platform::machine() const {
+    return fmt::format("{} {} {:.0f}", node.name, expected, node.nic_bits_per_s * 1e-9);
+}
+
 Platform preset_platform(const std::string& name, std::uint32_t nodes, std::uint32_t gpus) {
     Platform platform;
     platform.node = preset(name);

@@ -39,6 +39,8 @@ struct Platform {
     std::string name() const;      ///< "2 x aws-p5, 8 GPUs each, efa 8 x 400 Gb/s"
     /// Runs of equal group share a machine and a network: "aws-p5 efa 8x400".
     std::string group() const;
+    /// The same whatever part of a board is in use: "aws-p5 efa 400".
+    std::string machine() const;
 };
 
 /// A run whose machine cannot be told; the text says what is missing.

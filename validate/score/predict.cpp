@@ -1,5 +1,7 @@
 #include "validate/score/predict.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -50,9 +52,37 @@ std::optional<Collective> collective_named(std::string_view name) {
     return find_collective(name == "alltoall" ? "all_to_all" : name == "sendrecv" ? "send_recv" : name);
 }
 
+double LaunchCost::with(double run_us, int gpus, int channels) const {
+    return gpus > 1 ? std::hypot(run_us, gpus * (gpu_us + channels * channel_us)) : run_us;
+}
+
+// P(no link has more than k) = flows! / links^flows x [x^flows] (sum over j <= k of x^j / j!)^links
+double expected_fullest(std::uint32_t flows, std::uint32_t links) {
+    double expected = 0;
+    for (std::uint32_t k = 0; k < flows; ++k) {
+        std::vector<double> ways(flows + 1, 0.0);  // of the links so far, times j! / links^j
+        ways[0] = 1;
+        for (std::uint32_t link = 0; link < links; ++link) {
+            for (std::uint32_t j = flows; j > 0; --j) {
+                double choose = 1;  // j over i, / links^i
+                for (std::uint32_t i = 1; i <= std::min(j, k); ++i) {
+                    choose *= static_cast<double>(j - i + 1) / i / links;
+                    ways[j] += choose * ways[j - i];
+                }
+            }
+        }
+        if (1 - ways[flows] < 1e-12)
+            break;
+        expected += 1 - ways[flows];
+    }
+    return expected;
+}
+
 NetworkConstants with_collisions(NetworkConstants constants, Collective kind, std::uint32_t nodes) {
+    constexpr std::uint32_t kFlows = 2, kMostNodes = 64;  // beyond, the expectation hardly grows
     if (kind == Collective::send_recv && nodes >= 3) {
-        constants.efficiency /= kFewFlowsCollide;
+        const std::uint32_t n = std::min(nodes, kMostNodes);
+        constants.efficiency /= expected_fullest(kFlows * n, n) / kFlows;
     }
     return constants;
 }

@@ -20,9 +20,15 @@ struct NetworkConstants {
     NetworkTiming timing = {};
 };
 
-/// CPU time to launch on one GPU where one thread serves several (nccl-tests -g): fitted on four logs of one machine
-/// with 8 GPUs a thread (8xa100-sxm4-40gb_*), 2.5 us each.
-inline constexpr double kLaunchUs = 2.5;
+/// CPU time of one thread to launch on several GPUs one after the other (nccl-tests -g), us: for each GPU, and for each
+/// channel of it (work is written channel by channel). Fitted on four logs of one machine with 8 GPUs a thread
+/// (8xa100-sxm4-40gb_*). The next operation is launched while one runs, so an operation takes
+/// sqrt(launch^2 + run^2): the longer of the two, and a wait for each other where they are alike.
+struct LaunchCost {
+    double gpu_us = 0, channel_us = 0;
+    double with(double run_us, int gpus, int channels) const;
+};
+inline constexpr LaunchCost kLaunch{3.9, .18};
 
 /// Of a class in the catalogue, for rings of this GPU. Throws PlatformError for an unknown one.
 NetworkConstants catalogue_constants(std::string_view network, const GpuSpec& gpu);
@@ -30,11 +36,12 @@ NetworkConstants catalogue_constants(std::string_view network, const GpuSpec& gp
 /// A collective of the model by the name that nccl-tests ("alltoall", "sendrecv") or a table gives it.
 std::optional<Collective> collective_named(std::string_view name);
 
-/// send_recv over 3 nodes and more: one flow a node leaves its rail, and flows that hash onto one spine link share it; the
-/// operation ends with the fullest link. Expected load of the fullest of 8 links for one flow a link (Monte Carlo over a
-/// uniform hash), relative to an even spread. Other collectives stay on their rails or have flows enough to even out.
-inline constexpr double kFewFlowsCollide = 2.60;
+/// send_recv over 3 nodes and more: a message a node crosses rails, over two channels (as many QPs), and flows that hash
+/// onto one link share it; the operation ends with the fullest. Nodes x 2 half flows on as many links as nodes (one a NIC
+/// at full rate). Other collectives stay on their rails or have flows enough to even out.
 NetworkConstants with_collisions(NetworkConstants constants, Collective kind, std::uint32_t nodes);
+/// Expected flows on the fullest of `links` when each flow takes any of them with equal chance, exact.
+double expected_fullest(std::uint32_t flows, std::uint32_t links);
 
 class Predictor {
 public:

@@ -83,7 +83,9 @@ void add_index(const fs::path& path, const PlatformHint& options, RunCases& out)
 CommSettings settings_for(const Platform& platform, bool before_trees) {
     CommSettings settings;
     const NetworkSpec* network = platform.nodes > 1 ? Catalogue::builtin().find_network(platform.expected) : nullptr;
-    if (before_trees || (network != nullptr && !network->ll128)) {
+    if (network != nullptr && !network->ll) {
+        settings.protocols = {Protocol::simple};
+    } else if (before_trees || (network != nullptr && !network->ll128)) {
         settings.protocols = {Protocol::ll, Protocol::simple};
     }
     settings.collnet = platform.sharp;

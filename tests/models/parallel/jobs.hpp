@@ -1,6 +1,7 @@
 // Small jobs for the tests of the compiler: two H100 nodes, toy models, layouts drawn by number.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "models/parallel/compiler.hpp"
 #include "topologies/graph/cluster_graph.hpp"
@@ -84,10 +86,12 @@ struct Job {
     std::string name() const {
         const Layout& l = plan.layout;
         return fmt::format(
-            "{} tp {} sp {} pp {} vpp {} dp {} zero {} schedule {} order {} m {} recompute {} overlap {}{} every {} "
+            "{} tp {} sp {} pp {} vpp {} [{}] dp {} zero {} schedule {} order {} m {} recompute {} overlap {}{} every "
+            "{} "
             "buckets {}/{} clip {}; {} hidden {} tp overlap {} p2p overlap {} scatter {} reduce fp32 {}",
-            model.name, l.tp, l.sequence_parallel, l.pp, l.vpp, l.dp, l.zero, static_cast<int>(l.schedule), l.order,
-            micro_batches(), static_cast<int>(plan.recompute), plan.overlap_grad_reduce, plan.overlap_param_gather,
+            model.name, l.tp, l.sequence_parallel, l.pp, l.vpp, fmt::join(l.stage_layers, ","), l.dp, l.zero,
+            static_cast<int>(l.schedule), l.order, micro_batches(), static_cast<int>(plan.recompute),
+            plan.overlap_grad_reduce, plan.overlap_param_gather,
             plan.reduce_every == ReduceEvery::step ? "step" : "micro-batch", plan.bucket_bytes,
             plan.bucket_split.size(), plan.clip_gradients, software.name, software.tp_hidden_fraction,
             software.tp_backward_overlap, software.p2p_overlap, software.p2p_scatter_gather, software.fp32_reduce);
@@ -180,6 +184,35 @@ inline Job draw_job(std::uint64_t n) {
     job.software.p2p_overlap = draw.flag();
     job.software.p2p_scatter_gather = draw.flag();
     job.software.fp32_reduce = draw.flag();
+    return job;
+}
+
+/// Job number n on 16 GPUs with a pipeline of any schedule, half of them of uneven stages (the first and the last chunk
+/// give a layer to their neighbours, the last they have where chunks hold one).
+inline Job draw_pipeline_job(std::uint64_t n) {
+    Job job = draw_job(n);
+    Draw draw(n + 1'000'000);
+    TrainingPlan& plan = job.plan;
+    Layout& l = plan.layout;
+    l.pp = draw.of<std::int64_t>({2, 4});
+    l.tp = draw.of<std::int64_t>({1, 2, 4});
+    l.dp = 16 / (l.tp * l.pp);
+    l.schedule = draw.of({Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1,
+                          Schedule::zb_h2, Schedule::zb_v, Schedule::dual_pipe});
+    l.vpp = l.schedule == Schedule::interleaved || l.schedule == Schedule::zb_v ? 2 : 1;
+    if (l.schedule == Schedule::dual_pipe) {
+        l.zero = std::min(l.zero, 1);
+        plan.reduce_every = ReduceEvery::step;
+    }
+    plan.global_batch = plan.micro_batch * l.dp * l.pp * draw.of<std::int64_t>({2, 3, 5});
+    const std::int64_t chunks = l.pp * l.vpp;
+    if (chunks > 2 && draw.flag()) {
+        l.stage_layers.assign(static_cast<std::size_t>(chunks), job.model.layers / chunks);
+        --l.stage_layers.front();
+        ++l.stage_layers[1];
+        --l.stage_layers.back();
+        ++l.stage_layers[static_cast<std::size_t>(chunks) - 2];
+    }
     return job;
 }
 

@@ -142,6 +142,58 @@ const std::vector<Rule>& rules() {
              interleave(j);
              j.plan.global_batch = 60;
          }},
+        {"entries for chunks",
+         "training.layout.stage_layers",
+         {"3 entries", "2 chunks"},
+         [](Job& j) { j.plan.layout.stage_layers = {10, 12, 10}; }},
+        {"entries sum",
+         "training.layout.stage_layers",
+         {"31", "32 layers"},
+         [](Job& j) { j.plan.layout.stage_layers = {16, 15}; }},
+        {"empty chunk in the middle",
+         "training.layout.stage_layers",
+         {"chunk 1", "0 layers"},
+         [](Job& j) {
+             interleave(j);
+             j.plan.layout.stage_layers = {16, 0, 8, 8};
+         }},
+        {"negative chunk",
+         "training.layout.stage_layers",
+         {"chunk 0", "-1"},
+         [](Job& j) { j.plan.layout.stage_layers = {-1, 33}; }},
+        {"the V has two chunks",
+         "training.layout.vpp",
+         {"zb-v", "vpp: 2"},
+         [](Job& j) { j.plan.layout.schedule = Schedule::zb_v; }},
+        {"chunks of a straight schedule",
+         "training.layout.vpp",
+         {"vpp 2"},
+         [](Job& j) {
+             j.plan.layout.schedule = Schedule::zb_h1;
+             j.plan.layout.vpp = 2;
+         }},
+        {"DualPipe of odd stages",
+         "training.schedule",
+         {"even pp", "1"},
+         [](Job& j) {
+             j.plan.layout.schedule = Schedule::dual_pipe;
+             j.plan.layout.pp = 1;
+             j.plan.layout.dp = 8;
+         }},
+        {"DualPipe of few micro-batches",
+         "training.schedule",
+         {"2 pp = 4", "there are 2"},
+         [](Job& j) {
+             j.plan.layout.schedule = Schedule::dual_pipe;
+             j.plan.global_batch = 8;
+         }},
+        {"DualPipe shards gradients",
+         "training.layout.zero",
+         {"zero: 0 or 1"},
+         [](Job& j) {
+             j.plan.layout.schedule = Schedule::dual_pipe;
+             j.plan.layout.zero = 2;
+         }},
         {"ZeRO below", "training.layout.zero", {"-1"}, [](Job& j) { j.plan.layout.zero = -1; }},
         {"ZeRO above", "training.layout.zero", {"4"}, [](Job& j) { j.plan.layout.zero = 4; }},
         {"bucket cap", "training.buckets", {"-1"}, [](Job& j) { j.plan.bucket_bytes = -1; }},
@@ -170,6 +222,16 @@ TEST(Layout, SoundOnesPass) {
     shared.plan.layout.dp = 1;
     EXPECT_EQ(check_layout(shared.model, shared.plan, kGpus, field), "");
     EXPECT_EQ(field, "");
+    for (const Schedule schedule : {Schedule::zb_h1, Schedule::zb_h2, Schedule::zb_v, Schedule::dual_pipe}) {
+        Job cut;
+        cut.plan.layout.schedule = schedule;
+        cut.plan.layout.vpp = schedule == Schedule::zb_v ? 2 : 1;
+        EXPECT_EQ(check_layout(cut.model, cut.plan, kGpus, field), "");
+    }
+    Job uneven;
+    interleave(uneven);
+    uneven.plan.layout.stage_layers = {0, 17, 15, 0};
+    EXPECT_EQ(check_layout(uneven.model, uneven.plan, kGpus, field), "");
 }
 
 TEST(Layout, EveryRuleNamesItsKeyAndValues) {

@@ -34,8 +34,8 @@ struct Case {
     std::int64_t chunks() const { return schedule == Schedule::zb_v || two_ways() ? 2 : 1; }
     std::int64_t last() const { return (schedule == Schedule::zb_v ? 2 * p : p) - 1; }
     std::int64_t micro_batches() const { return two_ways() ? m / 2 : m; }  ///< of one chunk
-    std::vector<ScheduleStep> stage(std::int64_t s) const {
-        return schedule_steps(schedule, s, p, schedule == Schedule::zb_v ? 2 : 1, m, true);
+    std::vector<std::vector<ScheduleStep>> stages() const {
+        return pipeline_steps(schedule, p, schedule == Schedule::zb_v ? 2 : 1, m, true);
     }
     std::int64_t place(std::int64_t s, std::int64_t chunk) const { return virtual_stage(schedule, p, s, chunk); }
 };
@@ -57,10 +57,11 @@ std::vector<Case> cases() {
 
 TEST(ZeroBubble, EveryChunkRunsEveryPassOfEveryMicroBatchOnceInOrder) {
     for (const Case& c : cases()) {
+        const auto stages = c.stages();
         for (std::int64_t s = 0; s < c.p; ++s) {
             SCOPED_TRACE(fmt::format("{} stage {}", c.name(), s));
             std::vector<std::array<std::int64_t, 3>> done(static_cast<std::size_t>(c.chunks()));
-            for (const ScheduleStep& step : c.stage(s)) {
+            for (const ScheduleStep& step : stages[static_cast<std::size_t>(s)]) {
                 ASSERT_TRUE(step.chunk >= 0 && step.chunk < c.chunks());
                 auto& [forward, input, weight] = done[static_cast<std::size_t>(step.chunk)];
                 ASSERT_NE(step.kind, Kind::exchange);
@@ -83,8 +84,9 @@ TEST(ZeroBubble, EveryChunkRunsEveryPassOfEveryMicroBatchOnceInOrder) {
 /// Messages of a step are what its neighbours in the model need, unless the neighbour is the same stage.
 TEST(ZeroBubble, MessagesGoWhereTheChunksSit) {
     for (const Case& c : cases()) {
+        const auto stages = c.stages();
         for (std::int64_t s = 0; s < c.p; ++s) {
-            for (const ScheduleStep& step : c.stage(s)) {
+            for (const ScheduleStep& step : stages[static_cast<std::size_t>(s)]) {
                 const std::int64_t at = c.place(s, step.chunk);
                 const bool turn = c.schedule == Schedule::zb_v && s == c.p - 1;
                 const bool before = at > 0 && !(turn && step.chunk == 1);
@@ -122,9 +124,7 @@ Timeline run(const Case& c, const Times& times) {
     line.busy.assign(stages, 0);
     // (direction, virtual stage, micro-batch) -> when its output is there
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t> forward, backward;
-    std::vector<std::vector<ScheduleStep>> lists;
-    for (std::int64_t s = 0; s < c.p; ++s)
-        lists.push_back(c.stage(s));
+    const std::vector<std::vector<ScheduleStep>> lists = c.stages();
     std::vector<std::size_t> at(stages, 0);
     std::vector<std::map<std::pair<std::int64_t, bool>, std::int64_t>> counts(stages);
     bool moved = true;
@@ -239,8 +239,8 @@ TEST(ZeroBubble, DualPipe) {
 TEST(ZeroBubble, MicroBatchesHeld) {
     for (const Case& c : cases()) {
         std::int64_t most = 0;
-        for (std::int64_t s = 0; s < c.p; ++s)
-            most = std::max(most, most_in_flight(c.stage(s)));
+        for (const auto& steps : c.stages())
+            most = std::max(most, most_in_flight(steps));
         switch (c.schedule) {
             case Schedule::zb_h1: EXPECT_EQ(most, c.p) << c.name(); break;
             case Schedule::zb_h2: EXPECT_EQ(most, std::min(c.m, 2 * c.p - 1)) << c.name(); break;
@@ -256,8 +256,9 @@ TEST(ZeroBubble, MicroBatchesHeld) {
 TEST(ZeroBubble, FoldsAndUnfoldsToItself) {
     for (const Case& c : cases()) {
         const std::int64_t v = c.schedule == Schedule::zb_v ? 2 : 1;
+        const auto stages = c.stages();
         for (std::int64_t s = 0; s < c.p; ++s) {
-            const std::vector<ScheduleStep> steps = c.stage(s);
+            const std::vector<ScheduleStep>& steps = stages[static_cast<std::size_t>(s)];
             std::vector<ScheduleStep> again;
             std::size_t folded = 0;
             for (const ScheduleBlock& block : fold(steps, c.p, v)) {

@@ -31,11 +31,39 @@ TEST(CommEnv, Selections) {
     EXPECT_EQ(run({{"NCCL_ALGO", "^NVLS,NVLSTree"}}).settings.algorithms.size(), 5u);
     EXPECT_EQ(run({{"NCCL_PROTO", "^LL128"}}).settings.protocols,
               (std::vector<Protocol>{Protocol::ll, Protocol::simple}));
-    EXPECT_TRUE(any_contains(run({{"NCCL_ALGO", "allreduce:tree;broadcast:ring"}}).notes, "per function"));
     EXPECT_FALSE(run({{"NCCL_ALGO", "allreduce:tre"}}).ok);
     EXPECT_FALSE(run({{"NCCL_ALGO", "Bogus"}}).ok);
     EXPECT_FALSE(run({{"NCCL_NVLS_ENABLE", "0"}}).settings.nvls_enabled);
     EXPECT_TRUE(run({{"NCCL_NVLS_ENABLE", "2"}}).settings.nvls_enabled);
+}
+
+// The syntax of NCCL 2.24 and later.
+TEST(CommEnv, SelectionsByFunction) {
+    using Algorithms = std::vector<Algorithm>;
+    using Protocols = std::vector<Protocol>;
+    const CommSettings pair = run({{"NCCL_ALGO", "allreduce:tree;allgather:ring"}}).settings;
+    EXPECT_EQ(pair.algorithms_for(Collective::all_reduce), Algorithms{Algorithm::tree});
+    EXPECT_EQ(pair.algorithms_for(Collective::all_gather), Algorithms{Algorithm::ring});
+    EXPECT_TRUE(pair.algorithms_for(Collective::broadcast).empty());  // everything
+
+    const CommSettings first = run({{"NCCL_ALGO", "Ring,Tree;AllReduce:Tree,NVLS"}}).settings;
+    EXPECT_EQ(first.algorithms_for(Collective::all_reduce), (Algorithms{Algorithm::tree, Algorithm::nvls}));
+    EXPECT_EQ(first.algorithms_for(Collective::broadcast), (Algorithms{Algorithm::tree, Algorithm::ring}));
+
+    // `^` takes from what the function has: the list for all, if one came first.
+    const CommSettings less = run({{"NCCL_PROTO", "LL,Simple;allreduce:^LL;broadcast:^Simple"}}).settings;
+    EXPECT_EQ(less.protocols_for(Collective::all_reduce), Protocols{Protocol::simple});
+    EXPECT_EQ(less.protocols_for(Collective::broadcast), Protocols{Protocol::ll});
+    EXPECT_EQ(less.protocols_for(Collective::all_gather), (Protocols{Protocol::ll, Protocol::simple}));
+    EXPECT_EQ(run({{"NCCL_PROTO", "reducescatter:^LL128"}}).settings.protocols_for(Collective::reduce_scatter),
+              (Protocols{Protocol::ll, Protocol::simple}));
+
+    EXPECT_FALSE(run({{"NCCL_ALGO", "alreduce:tree"}}).ok);
+    EXPECT_FALSE(run({{"NCCL_ALGO", "alltoall:ring"}}).ok);  // not tuned
+    EXPECT_FALSE(run({{"NCCL_ALGO", "allreduce:tree;ring"}}).ok);
+    EXPECT_FALSE(run({{"NCCL_PROTO", "LL;allreduce:^LL"}}).ok);
+    EXPECT_FALSE(run({{"NCCL_PROTO", "allreduce:LL64"}}).ok);
+    EXPECT_FALSE(run({{"NCCL_ALGO", "allreduce:"}}).ok);
 }
 
 TEST(CommEnv, Channels) {

@@ -124,7 +124,7 @@ const Row kRows[] = {
     {"global_batch: 64 sequences", "global_batch: 63 sequences", "8:17", {"training.global_batch", "63 sequences"}},
     {"preset: llama-70b", "preset: llama-70b, layers: 81", "11:33", {"training.layout.pp", "81 layers"}},
     {"preset: llama-70b", "preset: llama-70b, kv_heads: 7", "5:38", {"model.kv_heads", "64 query heads"}},
-    {"preset: llama-70b", "hf: config.json", "5:9", {"model.hf", "not supported by this version"}},
+    {"preset: llama-70b", "hf: config.json", "5:9", {"there is no file", "config.json"}},
     {"preset: llama-70b", "family: llama, layers: 4, hidden: 64, vocab: 100", "5:1", {"model.heads is missing"}},
     {"preset: hgx-h100", "gpus: 8", "3:3", {"cluster.node.preset is missing", "hgx-h100"}},
     {"preset: hgx-h100", "preset: hgx-h100, nics: 0", "3:34", {"cannot connect 4 nodes"}},

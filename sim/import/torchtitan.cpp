@@ -1,0 +1,159 @@
+// torchtitan job files (TOML), both layouts: until early 2025 tensor parallelism stood under [training], context and
+// pipeline parallelism under [experimental]; then all of it under [parallelism].
+//
+// FSDP shards fully over the data-parallel and context ranks (shard -1 = all the rest); replicate x shard = dp. There is
+// no gradient accumulation unless training.global_batch_size says so. fp8 is on only where a converter names it.
+// Source: torchtitan config manager and the shipped train_configs.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/import/importers.hpp"
+
+namespace fabricast::import {
+namespace {
+
+std::optional<std::int64_t> first(const Keys& keys, std::initializer_list<const char*> paths) {
+    for (const char* path : paths)
+        if (const auto value = keys.integer(path))
+            return value;
+    return std::nullopt;
+}
+
+/// A list of texts, or one text (older layout).
+std::vector<std::string> texts(const Tree* value) {
+    std::vector<std::string> out;
+    if (value && value->kind == Tree::Kind::scalar && !value->text.empty())
+        out.push_back(value->text);
+    if (value && value->kind == Tree::Kind::list)
+        for (const Tree& item : value->items)
+            out.push_back(item.text);
+    return out;
+}
+
+void model(const Keys& keys, Plan& plan) {
+    const std::string name = keys.text("model.name").value_or(""), flavor = keys.text("model.flavor").value_or("");
+    struct Row {
+        const char *name, *flavor, *preset;
+    };
+    for (const Row& row :
+         {Row{"llama3", "8B", "llama3.1-8b"}, Row{"llama3", "70B", "llama3.1-70b"},
+          Row{"llama3", "405B", "llama3.1-405b"}, Row{"deepseek_v3", "16B", "deepseek-v2-lite"},
+          Row{"deepseek_v3", "671B", "deepseek-v3"}, Row{"qwen3", "0.6B", "qwen3-0.6b"}, Row{"qwen3", "8B", "qwen3-8b"},
+          Row{"qwen3", "14B", "qwen3-14b"}, Row{"qwen3", "32B", "qwen3-32b"}, Row{"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+          Row{"gpt_oss", "20B", "gpt-oss-20b"}, Row{"gpt_oss", "120B", "gpt-oss-120b"},
+          Row{"llama4", "17bx16e", "llama4-scout"}, Row{"llama4", "17bx128e", "llama4-maverick"}}) {
+        if (name == row.name && flavor == row.flavor)
+            plan.model_preset = row.preset;
+    }
+    if (plan.model_preset.empty())
+        plan.tell(fmt::format("the model is said by name only ({} {}), which is no preset", name, flavor));
+    else
+        plan.tell(fmt::format("the model is said by name only ({} {}); shapes are those of the preset {}", name, flavor,
+                              plan.model_preset));
+    if (plan.model_preset == "deepseek-v3")
+        plan.tell("torchtitan trains no prediction module; set model.mtp_layers to 0 on top of the preset");
+}
+
+void precision(const Keys& keys, Plan& plan, const std::string& file) {
+    const std::vector<std::string> converters = texts(keys.at("model.converters"));
+    const bool fp8 = std::any_of(converters.begin(), converters.end(), [](const std::string& c) {
+        return c.find("float8") != std::string::npos || c == "mx";
+    });
+    plan.precision = fp8 ? "fp8" : "bf16";
+    if (fp8)
+        plan.tell(
+            fmt::format("{}: fp8 linear layers are on, because model.converters names {}", file, converters.front()));
+    for (const char* table : {"float8", "quantize.linear.float8", "quantize.grouped_mm.float8"})
+        if (!fp8 && keys.has(table))
+            plan.tell(fmt::format("{}: table [{}] is there, but no converter is named: fp8 is OFF", file, table));
+}
+
+void data_parallel(const Keys& keys, Plan& plan) {
+    const std::int64_t replicate =
+        first(keys, {"parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree"})
+            .value_or(1);
+    const std::int64_t shard =
+        first(keys, {"parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree"}).value_or(-1);
+    plan.zero = shard == 1 ? 0 : 3;
+    if (shard > 0) {
+        plan.dp = replicate * shard;
+        if (replicate > 1 && shard > 1)
+            plan.shard_group = shard;
+        return;
+    }
+    if (plan.world && replicate > 1 && *plan.world % (plan.inner() * replicate) == 0)
+        plan.shard_group = *plan.world / (plan.inner() * replicate);
+    if (!plan.world)
+        plan.tell(fmt::format("fully sharded over the rest: dp = GPUs / {}{}; the number of GPUs must be said",
+                              plan.inner(), replicate > 1 ? fmt::format(" in {} copies", replicate) : ""));
+}
+
+}  // namespace
+
+Plan import_torchtitan(const Source& source, const Options& options) {
+    Plan plan = begin(source, options, "torchtitan");
+    const Tree root = parse_toml_tree(source.text, source.file);
+    const Keys keys(root, source.file, plan.told);
+    model(keys, plan);
+    plan.tp = first(keys, {"parallelism.tensor_parallel_degree", "training.tensor_parallel_degree"}).value_or(1);
+    plan.pp =
+        first(keys, {"parallelism.pipeline_parallel_degree", "experimental.pipeline_parallel_degree"}).value_or(1);
+    plan.cp = first(keys, {"parallelism.context_parallel_degree", "experimental.context_parallel_degree"}).value_or(1);
+    if (const auto ep = keys.integer("parallelism.expert_parallel_degree"))
+        plan.ep = ep;
+    if (const auto etp = keys.integer("parallelism.expert_tensor_parallel_degree"))
+        plan.etp = etp;
+    plan.sp = *plan.tp > 1;  // its tensor-parallel plans always shard norms by sequence
+    data_parallel(keys, plan);
+
+    plan.sequence = keys.integer("training.seq_len");
+    plan.micro_batch = first(keys, {"training.local_batch_size", "training.batch_size"});
+    plan.global_batch = keys.integer("training.global_batch_size");
+    if (plan.global_batch && *plan.global_batch < 0)
+        plan.global_batch.reset();
+    if (!plan.global_batch) {
+        plan.accumulation = 1;
+        if (plan.micro_batch)
+            plan.tell(fmt::format("no accumulation: the global batch is {} x dp", *plan.micro_batch));
+    }
+    precision(keys, plan, source.file);
+
+    const std::string recompute = keys.text("activation_checkpoint.mode").value_or("selective");
+    plan.recompute = recompute == "full" || recompute == "none" ? recompute : "selective";
+    if (recompute == "selective")
+        plan.tell(
+            fmt::format("activation checkpointing is selective by `{}`; the nearest here recomputes the attention core",
+                        keys.text("activation_checkpoint.selective_ac_option").value_or("op")));
+    const bool compiled = keys.is("compile.enable") || (keys.at("training.compile") && keys.is("training.compile"));
+    keys.at("compile.components");
+    const bool asynchronous =
+        keys.is("parallelism.enable_async_tensor_parallel") || keys.is("experimental.enable_async_tensor_parallel");
+    plan.software = asynchronous && compiled ? "torchtitan-2024" : compiled ? "torch-fsdp-compile" : "torch-fsdp";
+    if (asynchronous)
+        plan.tell(fmt::format("asynchronous tensor parallelism is on{}",
+                              compiled ? ": software torchtitan-2024 hides half of its traffic"
+                                       : ", but needs compile, which is off: no effect"));
+    plan.overlap_grad_reduce = plan.overlap_param_gather = true;
+
+    if (const auto schedule = keys.text("parallelism.pipeline_parallel_schedule")) {
+        if (*plan.pp == 1)
+            plan.tell(fmt::format("schedule {} is named with one stage: no effect", *schedule));
+        else if (*schedule == "1F1B" || *schedule == "1f1b")
+            plan.schedule = "1f1b";
+        else if (*schedule == "GPipe")
+            plan.schedule = "gpipe";
+        else if (*schedule == "Interleaved1F1B")
+            plan.schedule = "interleaved";
+        else
+            plan.tell(fmt::format("schedule {} has to be said by hand (training.schedule)", *schedule));
+    }
+    if (plan.model_preset == "deepseek-v3" && plan.ep.value_or(1) == 1)
+        plan.tell(
+            "671 billion parameters without expert parallelism: a GPU gathers 11.3 billion of a layer's experts at a "
+            "time; check the memory on small worlds");
+    offer_comments(plan, source.text);
+    return end(std::move(plan), keys);
+}
+
+}  // namespace fabricast::import
