@@ -506,17 +506,9 @@ void StageBuilder::gather_after_optimizer() {
     std::vector<UnitPlace> members;
     const auto emit = [&] {
         std::uint32_t node = program::kNone;
-        if (open.dense > 0 && dense_.ranks > 1 && software_.parameter_broadcast) {
-            // One owner after the other; each message must have come round before the next begins.
-            const std::uint32_t repeat = open_repeat(dense_.ranks);
-            node = collective(stream, Slot::parameter, Collective::broadcast,
-                              (open_bytes + dense_.ranks - 1) / dense_.ranks, "parameter broadcast",
-                              Account::comm_parameter, Phase::gather);
-            close(repeat);
-        } else if (open.dense > 0 && dense_.ranks > 1) {
+        if (open.dense > 0 && dense_.ranks > 1)
             node = collective(stream, Slot::parameter, Collective::all_gather, open_bytes, "parameter all-gather",
                               Account::comm_parameter, Phase::gather, {last_main_});
-        }
         if (open.expert > 0 && experts_.ranks > 1)
             node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
                               "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});

@@ -32,14 +32,14 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     SoftwareFeatures f = megatron_2022();
     f.name = name;
     f.host_per_kernel_s = 10e-6;
-    f.host_per_layer_s = 0.92e-3;
+    f.host_per_layer_s = 1.0e-3;
     f.tp_backward_overlap = false;
     f.fp32_gradients = false;
     f.fp32_reduce = false;
     f.sources = {
         "gradients of fp16 parameters are fp16 and are reduced as they are: DeepSpeed FP16 engine without ZeRO",
         "kernels as megatron-2022; a fork of the code before its tensor-parallel overlap, all such traffic exposed",
-        "host 0.92 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
+        "host 1.0 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
         "multi-node and one-node), where small models are host-bound",
     };
     return f;
@@ -250,7 +250,6 @@ SoftwareFeatures internevo_2023() {
     f.name = "internevo-2023";
     f.split_projections = false;
     f.recompute_stops_early = false;
-    f.parameter_broadcast = true;
     f.fp32_reduce = false;
     f.tp_backward_overlap = true;
     f.loss_bytes_per_logit = 32;
@@ -258,7 +257,6 @@ SoftwareFeatures internevo_2023() {
     f.sources = {
         "gradients of 16-bit parameters are reduced as they are; tensor-parallel layers of flash_attn.ops.fused_dense, "
         "whose backward reduction runs beside the weight gradient",
-        "every owner of a ZeRO-1 part broadcasts it (HybridZeroOptimizer.broadcast_params)",
         "FlashAttention-2, eager pointwise kernels and fp32 loss (32 bytes per logit), 25 us per kernel: public "
         "InternEvo "
         "tables of 7B on A800 to 1024 GPUs; a fused profile is 10 % too fast",

@@ -128,6 +128,8 @@ constexpr FillRule kRules[] = {
     {"kempner_h200", "", "sp", "yes", "not stated; the usual plan of that library"},
 
     // ---- experts
+    {"simumax_b200", "model~DeepSeek-V3", "first_dense", "1", "one dense layer of the four, stated"},
+    {"*", "", "mtp_layers", "0", "prediction modules not stated"},
     {"dgxc", "model~Grok notes~ETP 1", "etp", "1", "stated"},
     {"dgxc", "model~Grok notes~ETP 4", "etp", "4", "stated"},
     {"dgxc", "model~Grok", "etp", "tp", "not listed: as tensor parallelism; with 1 the experts would not fit"},
@@ -264,7 +266,12 @@ std::int64_t Writer::feed_forward(std::int64_t kv_heads, std::int64_t vocab) {
 void Writer::model() {
     const std::string style = fill("style");
     if (style.starts_with("preset ")) {
-        line("model: {{preset: {}, layers: {}}}", style.substr(7), run_.layers);
+        std::string more;
+        if (style.find("deepseek") != std::string::npos)
+            more += fmt::format(", mtp_layers: {}", fill("mtp_layers"));
+        if (!rule_for(run_, "first_dense").value.empty())
+            more += fmt::format(", moe: {{first_dense: {}}}", fill("first_dense"));
+        line("model: {{preset: {}, layers: {}{}}}", style.substr(7), run_.layers, more);
         return;
     }
     const std::int64_t vocab = own("vocab", run_.vocab);
