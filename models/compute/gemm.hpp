@@ -16,6 +16,8 @@
 // weight gradient that accumulates in fp32 reads and writes 4 bytes an element. Casts and quantisation are
 // kernels of their own. The power ceiling belongs to the SMs that run the product, so `cap` shrinks with S.
 //
+// Grouped products: grouped_gemm.hpp.
+//
 // Invariants: never above cap P; never faster when m, n, k or batch grow, or when S or BW shrink.
 // Not modelled: operand layout, misaligned shapes (m, n, k not a multiple of 8).
 //

@@ -70,7 +70,7 @@ private:
         return cut ? hidden_bytes() / layout_.tp : hidden_bytes();
     }
     // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in.
-    Bytes wire_bytes(const Unit& unit) const {
+    Bytes parameter_width(const Unit& unit) const {
         const bool fp8 = plan_.precision == Precision::fp8 && software_.fp8_parameter_gather;
         return fp8 && unit.kind == Unit::Kind::layer ? 1 : activation_bytes_;
     }
@@ -114,8 +114,9 @@ std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, P
                                         std::vector<std::uint32_t> waits) {
     std::uint32_t node = program::kNone;
     if (dense_.ranks > 1)
-        node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * wire_bytes(unit),
-                          "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
+        node =
+            collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * parameter_width(unit),
+                       "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
     if (experts_.ranks > 1 && unit.parameters.expert > 0)
         node = collective(stream, Slot::expert_parameter, Collective::all_gather,
                           unit.parameters.expert * activation_bytes_, "expert parameter all-gather",
@@ -505,17 +506,9 @@ void StageBuilder::gather_after_optimizer() {
     std::vector<UnitPlace> members;
     const auto emit = [&] {
         std::uint32_t node = program::kNone;
-        if (open.dense > 0 && dense_.ranks > 1 && software_.parameter_broadcast) {
-            // One owner after the other; each message must have come round before the next begins.
-            const std::uint32_t repeat = open_repeat(dense_.ranks);
-            node = collective(stream, Slot::parameter, Collective::broadcast,
-                              (open_bytes + dense_.ranks - 1) / dense_.ranks, "parameter broadcast",
-                              Account::comm_parameter, Phase::gather);
-            close(repeat);
-        } else if (open.dense > 0 && dense_.ranks > 1) {
+        if (open.dense > 0 && dense_.ranks > 1)
             node = collective(stream, Slot::parameter, Collective::all_gather, open_bytes, "parameter all-gather",
                               Account::comm_parameter, Phase::gather, {last_main_});
-        }
         if (open.expert > 0 && experts_.ranks > 1)
             node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
                               "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
@@ -531,7 +524,7 @@ void StageBuilder::gather_after_optimizer() {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open.dense += list[u].parameters.dense;
-            open_bytes += list[u].parameters.dense * wire_bytes(list[u]);
+            open_bytes += list[u].parameters.dense * parameter_width(list[u]);
             open.expert += list[u].parameters.expert;
             members.emplace_back(chunk, u);
             if (open.total() * activation_bytes_ >= cap)
@@ -602,7 +595,8 @@ void StageBuilder::schedule_block(const ScheduleBlock& whole) {
     for (const ScheduleStep& step : whole.steps)
         heads +=
             step.kind == ScheduleStep::Kind::backward && virtual_stage_of(step.chunk) == virtual_stages(layout_) - 1;
-    const std::int64_t defer = layout_.pp > 1 && !sharded_ ? software_.head_weight_deferred : 0;
+    const bool whole_backward = layout_.schedule == Schedule::one_f_one_b || layout_.schedule == Schedule::interleaved;
+    const std::int64_t defer = layout_.pp > 1 && !sharded_ && whole_backward ? software_.head_weight_deferred : 0;
     const std::int64_t before = plan_.micro_batches() - defer - heads_done_;  // micro-batches that do not wait
     const std::int64_t own = defer > 0 && heads > 0 ? before / heads : 0;     // iterations without waiting
     if (own > 0 && own < whole.count) {

@@ -38,7 +38,7 @@ void LayerEmitter::tensor(Collective kind, Bytes bytes, std::string_view what, s
 void LayerEmitter::beside(Collective kind, std::string_view what, Phase phase, std::int64_t layer,
                           std::uint32_t after) {
     if (hidden_ > 0)
-        collective(tensor_stream_, Slot::tp, kind, hidden_bytes(), what, Account::comm_tp, phase, {after}, layer,
+        collective(tensor_stream_, Slot::tp, kind, wire_bytes(kind), what, Account::comm_tp, phase, {after}, layer,
                    hidden_);
 }
 
@@ -46,7 +46,7 @@ void LayerEmitter::tensor_in(std::string_view segment, Phase phase, std::int64_t
     if (!shard_.sequence_parallel)
         return;
     constexpr std::string_view what = "tp all-gather";
-    tensor(Collective::all_gather, hidden_bytes(), what, segment, phase, layer, 1000 - hidden_);
+    tensor(Collective::all_gather, gathered_bytes(), what, segment, phase, layer, 1000 - hidden_);
     beside(Collective::all_gather, what, phase, layer, last_main_);
 }
 
@@ -100,10 +100,10 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
         // The weight gradient needs the whole input again; with chunked GEMMs its gather runs beside the input gradient.
         if (shard_.sequence_parallel && hidden_ > 0) {
             flush(kName, phase, layer);
-            collective(tensor_stream_, Slot::tp, Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)",
-                       Account::comm_tp, phase, {last_main_}, layer);
+            collective(tensor_stream_, Slot::tp, Collective::all_gather, gathered_bytes(),
+                       "tp all-gather (saved input)", Account::comm_tp, phase, {last_main_}, layer);
         } else if (shard_.sequence_parallel) {
-            tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", kName, phase, layer);
+            tensor(Collective::all_gather, gathered_bytes(), "tp all-gather (saved input)", kName, phase, layer);
         }
         data_backward(piece, layer);
         weight_backward(piece, layer);
@@ -113,7 +113,7 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
     std::uint32_t gathered = program::kNone;
     flush(kName, phase, layer);
     if (shard_.sequence_parallel) {
-        gathered = collective(tensor_stream_, Slot::tp, Collective::all_gather, hidden_bytes(),
+        gathered = collective(tensor_stream_, Slot::tp, Collective::all_gather, gathered_bytes(),
                               "tp all-gather (saved input)", Account::comm_tp, phase, {last_main_}, layer);
     }
     data_backward(piece, layer);

@@ -15,6 +15,13 @@ protected:
                  ProgramParts parts);
 
     Bytes hidden_bytes() const { return shard_.tokens() * a_.hidden * activation_bytes_; }
+    // Of what linear layers read: in fp8 a stack may gather the casted copy.
+    Bytes gathered_bytes() const {
+        return plan_.precision == Precision::fp8 && software_.fp8_tensor_gather ? hidden_bytes() / 2 : hidden_bytes();
+    }
+    Bytes wire_bytes(Collective kind) const {
+        return kind == Collective::all_gather ? gathered_bytes() : hidden_bytes();
+    }
     // Communicates between segments; the next segment needs the result.
     void tensor(Collective kind, Bytes bytes, std::string_view what, std::string_view segment, Phase phase,
                 std::int64_t layer, std::int32_t share = 1000);

@@ -14,10 +14,11 @@
 //
 // Bytes per element are given for 16-bit tensors and scale with the element width in fp32 or tf32.
 //
-// Fp8: a linear layer multiplies in fp8. Each operand is quantised (read 2, write 1 byte an element) once for each
-// layout it is needed in: row-wise before the product that needs it first, on the elements this rank holds before
-// the gather; transposed, on all tokens, for the weight gradient. Casts of weights happen once a step and are left
-// out. Head, attention, norms stay bf16.
+// Fp8: a linear layer multiplies in fp8. Each operand is quantised row-wise before the product that needs it first (read
+// 2, write 1 byte an element), on the elements this rank holds before the gather. The weight gradient needs transposed
+// copies on all tokens: of the saved fp8 input (read 1, write 1) and of the output gradient (write 1, by the kernel that
+// casts it: Transformer Engine's cast_transpose, the fused casts of torchao). Casts of weights happen once a step and are
+// left out. Head, attention, norms stay bf16.
 #pragma once
 
 #include <algorithm>
@@ -151,17 +152,19 @@ public:
     }
     /// A bias is added for nothing (epilogue or the kernel behind); its gradient reads dC once.
     void linear_weight(const Linear& l) {
-        quantise(l.in, rows(l));
+        cast(2, l.in, rows(l));
         for (const std::int64_t out : l.outs) {
-            quantise(out, rows(l));
+            cast(1, out, rows(l));
             gemm(out, l.in, rows(l), shard_.precision, Account::gemm_ideal, 1, software_.fp32_gradients);
             if (l.bias)
                 pass(2, out * (l.cut == Cut::column ? sizes_.tokens : sizes_.norm_tokens));
         }
     }
-    void quantise(std::int64_t width, std::int64_t tokens) {
+    void quantise(std::int64_t width, std::int64_t tokens) { cast(3, width, tokens); }
+    /// Fp8 copies of an operand: `per_element` bytes read and written.
+    void cast(std::int64_t per_element, std::int64_t width, std::int64_t tokens) {
         if (shard_.precision == Precision::fp8)
-            bytes(3 * width * tokens);
+            bytes(per_element * width * tokens);
     }
 
     // Pointwise kernels, pointwise.cpp.

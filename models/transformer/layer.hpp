@@ -58,8 +58,8 @@ struct SoftwareFeatures {
     bool selective_by_product =
         false;  ///< selective: every second product and pointwise kernels, not the attention core
     std::int64_t head_weight_deferred = 0;  ///< pipelines: head weight gradients of so many last micro-batches wait
+    bool fp8_tensor_gather = false;         ///< in fp8, tensor-parallel gathers move what the products read: one byte
     bool fp8_parameter_gather = false;      ///< in fp8, gathered layer parameters travel in one byte
-    bool parameter_broadcast = false;       ///< ZeRO 1: every owner broadcasts its part instead of one all-gather
     bool host_waits_for_messages = false;   ///< the CPU waits for every pipeline exchange
     bool allocator_expandable = true;
     std::vector<std::string> sources;

@@ -33,6 +33,7 @@ Headline headline(const Result& result) {
 
     const double gpus = static_cast<double>(step.ranks);
     h.step_s = seconds(step.ps);
+    h.interval = step_interval(*result.scenario, h.step_s);
     h.tokens_per_s = step.tokens / h.step_s;
     h.tokens_per_s_per_gpu = h.tokens_per_s / gpus;
     const double model_flops_per_s = step.model_flops / h.step_s / gpus;

@@ -98,7 +98,14 @@ ordered_json step_json(const Result& result) {
     const StepResult& step = result.step;
     const Headline h = headline(result);
     const bool ran = step.ps > 0;
+    const bool like = ran && h.interval.runs > 0;
+    const ordered_json interval = {{"low_s", number_or_null(h.interval.low_s, like)},
+                                   {"high_s", number_or_null(h.interval.high_s, like)},
+                                   {"share", 0.8},
+                                   {"like", h.interval.like},
+                                   {"runs", h.interval.runs}};
     ordered_json json = {{"time_s", number_or_null(h.step_s, ran)},
+                         {"interval", interval},
                          {"tokens_per_s", number_or_null(h.tokens_per_s, ran)},
                          {"tokens_per_s_per_gpu", number_or_null(h.tokens_per_s_per_gpu, ran)},
                          {"model_tflops_per_gpu", number_or_null(h.model_tflops_per_gpu, ran)},

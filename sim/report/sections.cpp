@@ -92,11 +92,19 @@ void print_headline(Page& page, const Result& result) {
 
         label(page, "Step time");
         page.add(duration(h.step_s), Paint::bold);
-        page.add(fmt::format("   exposed communication {}, bubble {}", percent(h.exposed_comm_fraction),
-                             percent(h.bubble_fraction)));
+        if (h.interval.runs > 0) {
+            const double unit = h.step_s >= 1 ? 1 : h.step_s >= 1e-3 ? 1e-3 : 1e-6;
+            page.add(fmt::format(" ({:.3g}-{:.3g}, 80 % of published runs like it)", h.interval.low_s / unit,
+                                 h.interval.high_s / unit));
+        }
         if (!result.step.periodic)
             page.add("   not settled to a period", Paint::warn);
         page.end();
+
+        label(page, "Exposed");
+        page.add(fmt::format("communication {}, bubble {}", percent(h.exposed_comm_fraction),
+                             percent(h.bubble_fraction)))
+            .end();
 
         label(page, "Tokens/s");
         page.add(grouped(h.tokens_per_s), Paint::bold);

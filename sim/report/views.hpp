@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "sim/report/interval.hpp"
 #include "sim/step/result.hpp"
 
 namespace fabricast {
@@ -10,6 +11,7 @@ namespace fabricast {
 /// Derived figures in one place, so that all views agree.
 struct Headline {
     double step_s = 0, tokens_per_s = 0, tokens_per_s_per_gpu = 0, model_tflops_per_gpu = 0, peak_tflops = 0;
+    StepInterval interval;                  ///< of the step time, from published runs
     double mfu = 0, hfu = 0;                ///< attention in full
     double mfu_causal = 0, hfu_causal = 0;  ///< attention halved: the scores a causal kernel computes
     double exposed_comm_fraction = 0, bubble_fraction = 0;

@@ -44,6 +44,7 @@ void keep(std::vector<PublishedRun>& runs, const std::vector<std::string>& wante
 int score_runs(const Arguments& arguments) {
     po::options_description named("options");
     named.add_options()("json", "everything, for programs")("full", "rules, and a line per run")(
+        "residuals", "the residuals file that forecasts take their intervals from")(
         "loso", "constants refitted without the source they score")(
         "source", po::value<std::string>()->default_value(""), "only rows of these sources, separated by commas")(
         "rows", po::value<std::string>()->default_value(""), "only these rows, separated by commas")(
@@ -89,6 +90,10 @@ int score_runs(const Arguments& arguments) {
         return kDone;
     }
     const RunScore result = fabricast::score_runs(runs, static_cast<unsigned>(jobs));
+    if (values.count("residuals") > 0) {
+        print_result(residuals_yaml(result));
+        return kDone;
+    }
     print_result(values.count("json") > 0 ? run_score_json(result).dump(2) + "\n"
                                           : run_score_text(result, values.count("full") > 0));
     return kDone;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -58,6 +57,7 @@ constexpr Constant kConstants[] = {
      0.3, 1.5},
 };
 constexpr double kNudge = 1.1;
+constexpr double kPull = 0.1;  ///< cost of (ln factor)^2, a row that sees it
 
 /// The row with a few replicas and micro-batches: the same work a GPU, less to simulate.
 PublishedRun cut(const PublishedRun& run) {
@@ -111,7 +111,6 @@ void forget_stack(Scenario& scenario) {
     if (f.attention == "fa1")
         f.attention = "fa2";
     f.host_per_layer_s = 0;
-    f.parameter_broadcast = false;
 }
 
 RunFitter::RunFitter(const std::vector<PublishedRun>& runs, unsigned jobs) : base_(score_runs(runs, jobs)) {
@@ -160,12 +159,19 @@ RunFit RunFitter::fit(const std::string& without) const {
         }
         return all;
     };
-    std::set<std::string> seen;  // constants that some remaining row sees
+    std::map<std::string, double> seen;  // constants that remaining rows see, how many
     for (const Row& row : rows_)
         if (row.score->run->source_key != without)
             for (const auto& [name, s] : row.sensitivity)
-                seen.insert(name);
-    double best = sum_of_errors(errors(out.factors));
+                ++seen[name];
+    // Factors stay near 1 unless the rows that see them say otherwise.
+    const auto cost = [&](const Factors& factors) {
+        double sum = sum_of_errors(errors(factors));
+        for (const auto& [name, rows] : seen)
+            sum += kPull * rows * std::log(factors.at(name)) * std::log(factors.at(name));
+        return sum;
+    };
+    double best = cost(out.factors);
     for (double step = 0.08; step > 0.002; step /= 2) {
         bool moved = true;
         while (moved) {
@@ -176,7 +182,7 @@ RunFit RunFitter::fit(const std::string& without) const {
                 for (const double direction : {1.0, -1.0}) {
                     Factors tried = out.factors;
                     tried[c.name] = std::clamp(tried[c.name] * (1 + direction * step), c.least, c.most);
-                    const double sum = sum_of_errors(errors(tried));
+                    const double sum = cost(tried);
                     if (sum < best - 1e-9) {
                         best = sum;
                         out.factors = tried;

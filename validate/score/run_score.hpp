@@ -71,6 +71,8 @@ void summarise(RunScore& score);
 std::string gpu_class(const PublishedRun& run);
 std::string run_kind(const PublishedRun& run);
 
+/// The residuals file of sim/report (interval.hpp).
+std::string residuals_yaml(const RunScore& score);
 std::string run_score_text(const RunScore& score, bool full);
 nlohmann::ordered_json run_score_json(const RunScore& score);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/report/interval.hpp"
 #include "validate/score/run_score.hpp"
 #include "validate/score/run_score_rules.hpp"
 
@@ -45,6 +46,30 @@ Json stats_json(const std::map<std::string, ErrorStats>& rows) {
 }
 
 }  // namespace
+
+std::string residuals_yaml(const RunScore& score) {
+    std::map<std::pair<std::string, std::string>, std::vector<double>> classes;
+    for (const RowScore& row : score.scored) {
+        const std::string kind = run_kind(*row.run);
+        const std::string family = gpu_family(row.run->gpu);
+        classes[{kind, family}].push_back(1 + row.error());
+        classes[{kind, "all"}].push_back(1 + row.error());
+    }
+    std::string text =
+        "# Written by `fabricast-validate score runs published_runs.csv --residuals`: predicted / measured step time "
+        "of\n"
+        "# published runs, by class. In sample: the constants saw these runs.\nclasses:\n";
+    for (auto& [name, ratios] : classes) {
+        std::sort(ratios.begin(), ratios.end());
+        const auto at = [&](double q) {
+            return ratios[static_cast<std::size_t>(q * static_cast<double>(ratios.size() - 1) + 0.5)];
+        };
+        fmt::format_to(std::back_inserter(text),
+                       "  - {{model: {}, gpu: {}, runs: {}, p10: {:.3f}, p50: {:.3f}, p90: {:.3f}}}\n", name.first,
+                       name.second, ratios.size(), at(0.1), at(0.5), at(0.9));
+    }
+    return text;
+}
 
 std::string run_score_text(const RunScore& score, bool full) {
     std::string text;

@@ -81,6 +81,8 @@ constexpr FillRule kRules[] = {
     {"ibm_fsdp", "", "reduce", "bf16", "the published recipe reduces in 16 bit"},
     {"*", "", "reduce", "", "as the stack does"},
 
+    {"torchtitan", "overlap~rowwise", "precision", "bf16",
+     "row-wise scaled float8 of that date runs no faster than bf16 (torchao states 1.10 at best)"},
     {"vtrain", "", "precision", "fp16", "not stated; 16 bit either way"},
     {"vtrain1n", "", "precision", "fp16", "not stated; 16 bit either way"},
     {"zerobubble", "", "precision", "bf16", "not stated; 16 bit either way"},
@@ -113,7 +115,7 @@ constexpr FillRule kRules[] = {
     {"*", "zero~sharded over 4 GPUs", "zero", "1 group 4", "stated"},
     {"*", "zero~zero1", "zero", "1", "stated"},
     {"*", "", "zero", "0", "none stated"},
-    {"*", "zero~FSDP", "overlap", "grad_reduce param_gather", "FSDP prefetches and reduces beside compute"},
+    {"*", "zero~SDP", "overlap", "grad_reduce param_gather", "FSDP prefetches and reduces beside compute"},
     {"internevo", "", "overlap", "grad_reduce", "stated"},
     {"mlperf_405b", "", "overlap", "grad_reduce param_gather", "stated"},
     {"dgxc", "", "overlap", "grad_reduce param_gather", "recipe default"},
@@ -126,6 +128,8 @@ constexpr FillRule kRules[] = {
     {"kempner_h200", "", "sp", "yes", "not stated; the usual plan of that library"},
 
     // ---- experts
+    {"simumax_b200", "model~DeepSeek-V3", "first_dense", "1", "one dense layer of the four, stated"},
+    {"*", "", "mtp_layers", "0", "prediction modules not stated"},
     {"dgxc", "model~Grok notes~ETP 1", "etp", "1", "stated"},
     {"dgxc", "model~Grok notes~ETP 4", "etp", "4", "stated"},
     {"dgxc", "model~Grok", "etp", "tp", "not listed: as tensor parallelism; with 1 the experts would not fit"},
@@ -262,7 +266,12 @@ std::int64_t Writer::feed_forward(std::int64_t kv_heads, std::int64_t vocab) {
 void Writer::model() {
     const std::string style = fill("style");
     if (style.starts_with("preset ")) {
-        line("model: {{preset: {}, layers: {}}}", style.substr(7), run_.layers);
+        std::string more;
+        if (style.find("deepseek") != std::string::npos)
+            more += fmt::format(", mtp_layers: {}", fill("mtp_layers"));
+        if (!rule_for(run_, "first_dense").value.empty())
+            more += fmt::format(", moe: {{first_dense: {}}}", fill("first_dense"));
+        line("model: {{preset: {}, layers: {}{}}}", style.substr(7), run_.layers, more);
         return;
     }
     const std::int64_t vocab = own("vocab", run_.vocab);
@@ -308,7 +317,8 @@ std::string Writer::stage_layers(std::int64_t chunks) const {
 
 void Writer::training() {
     const std::int64_t vpp = own("vpp", run_.vpp);
-    std::string precision = own("precision", run_.precision);
+    const bool as_other = run_.precision == "fp8" && !rule_for(run_, "precision").value.empty();
+    const std::string precision = as_other ? fill("precision") : own("precision", run_.precision);
     std::string recompute = own("recompute", run_.recompute);
     const std::string sp = own("sp", run_.sp), zero = fill("zero"), overlap = fill("overlap");
     line("training:");
