@@ -365,7 +365,8 @@ RingPace CommModel::ring_pace(const CommGroup& group, std::uint32_t nics) const 
             }
             pace.inside = std::min(pace.inside, slowest);
         }
-        double slowest = seconds_a_byte(cluster_->nic_up(cluster_->nic_of(gpus[0]))) / std::max(nics, 1u);
+        double slowest =  // one NVSwitch may join servers that have no adapter
+            nics > 0 ? seconds_a_byte(cluster_->nic_up(cluster_->nic_of(gpus[0]))) / nics : 0;
         if (cluster_->has_pcie()) {
             slowest = std::max(slowest, seconds_a_byte(cluster_->pcie_up(gpus[0])) / local);
         }

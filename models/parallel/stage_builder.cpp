@@ -62,10 +62,17 @@ private:
     void gather_after_optimizer();
     void reduce_at_end();
     void optimizer();
+    void schedule_block(const ScheduleBlock& block);
+    void deferred_head();
     void compact_streams();
     Bytes message_bytes() const {
         const bool cut = layout_.tp > 1 && (shard_.sequence_parallel || software_.p2p_scatter_gather);
         return cut ? hidden_bytes() / layout_.tp : hidden_bytes();
+    }
+    // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in.
+    Bytes wire_bytes(const Unit& unit) const {
+        const bool fp8 = plan_.precision == Precision::fp8 && software_.fp8_parameter_gather;
+        return fp8 && unit.kind == Unit::Kind::layer ? 1 : activation_bytes_;
     }
     Bytes bucket_cap() const {
         if (plan_.bucket_bytes > 0)
@@ -80,12 +87,13 @@ private:
 
     Sharding dense_, experts_;
     bool data_parallel_, sharded_;
-    std::uint32_t updated_ = program::kNone;          ///< the optimizer: parameters of this step exist
-    std::map<UnitPlace, std::uint32_t> gathered_;     ///< parameter gather of this step
-    std::vector<std::uint32_t> reduction_nodes_;      ///< overlapped reductions the norm waits for
-    Bucket bucket_, expert_bucket_;                   ///< gradient bytes in the open bucket, already reduced
-    std::vector<std::uint32_t> ends_;                 ///< last node of every step emitted
-    std::int64_t block_begin_ = 0, block_steps_ = 0;  ///< of the open repeat, in steps; 0 steps: none open
+    std::uint32_t updated_ = program::kNone;           ///< the optimizer: parameters of this step exist
+    std::map<UnitPlace, std::uint32_t> gathered_;      ///< parameter gather of this step
+    std::vector<std::uint32_t> reduction_nodes_;       ///< overlapped reductions the norm waits for
+    std::int64_t heads_done_ = 0, heads_waiting_ = 0;  ///< micro-batches whose head went backward, waits for weights
+    Bucket bucket_, expert_bucket_;                    ///< gradient bytes in the open bucket, already reduced
+    std::vector<std::uint32_t> ends_;                  ///< last node of every step emitted
+    std::int64_t block_begin_ = 0, block_steps_ = 0;   ///< of the open repeat, in steps; 0 steps: none open
     std::vector<std::pair<std::uint32_t, std::int64_t>> late_posts_;  ///< receive, step of the iteration before
 };
 
@@ -106,7 +114,7 @@ std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, P
                                         std::vector<std::uint32_t> waits) {
     std::uint32_t node = program::kNone;
     if (dense_.ranks > 1)
-        node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * activation_bytes_,
+        node = collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * wire_bytes(unit),
                           "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
     if (experts_.ranks > 1 && unit.parameters.expert > 0)
         node = collective(stream, Slot::expert_parameter, Collective::all_gather,
@@ -194,7 +202,8 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             flush("backward", Phase::backward, unit.layer);
             ends.push_back(last_main_);
         }
-        if (reduces_now(step.last))
+        const bool waits = unit.kind == Unit::Kind::head && head_waits_;
+        if (reduces_now(step.last) && !waits)
             reduce_unit(unit, step.chunk, done + 1 == list.size());
     }
     flush("backward", Phase::backward);
@@ -461,6 +470,7 @@ void StageBuilder::exchange(const ScheduleStep& step) {
     op.kind = OpKind::p2p_batch;
     op.payload = static_cast<std::uint32_t>(p_.batches.size());
     op.label = label("pipeline exchange", Account::comm_pp, Phase::none);
+    op.host_sync = software_.host_waits_for_messages;
     p_.batches.push_back(std::move(batch));
     push(std::move(op));
     if (step.receives_forward)
@@ -491,12 +501,21 @@ void StageBuilder::gather_after_optimizer() {
     const Bytes whole = parameters_.total() * activation_bytes_;
     const Bytes cap = overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : whole;
     Held open;
+    Bytes open_bytes = 0;  ///< dense parameters on the wire
     std::vector<UnitPlace> members;
     const auto emit = [&] {
         std::uint32_t node = program::kNone;
-        if (open.dense > 0 && dense_.ranks > 1)
-            node = collective(stream, Slot::parameter, Collective::all_gather, open.dense * activation_bytes_,
-                              "parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
+        if (open.dense > 0 && dense_.ranks > 1 && software_.parameter_broadcast) {
+            // One owner after the other; each message must have come round before the next begins.
+            const std::uint32_t repeat = open_repeat(dense_.ranks);
+            node = collective(stream, Slot::parameter, Collective::broadcast,
+                              (open_bytes + dense_.ranks - 1) / dense_.ranks, "parameter broadcast",
+                              Account::comm_parameter, Phase::gather);
+            close(repeat);
+        } else if (open.dense > 0 && dense_.ranks > 1) {
+            node = collective(stream, Slot::parameter, Collective::all_gather, open_bytes, "parameter all-gather",
+                              Account::comm_parameter, Phase::gather, {last_main_});
+        }
         if (open.expert > 0 && experts_.ranks > 1)
             node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
                               "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
@@ -505,12 +524,14 @@ void StageBuilder::gather_after_optimizer() {
                 gathered_[unit] = node;
         }
         open = {};
+        open_bytes = 0;
         members.clear();
     };
     for (const std::int64_t chunk : chunks_in_model_order(true)) {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open.dense += list[u].parameters.dense;
+            open_bytes += list[u].parameters.dense * wire_bytes(list[u]);
             open.expert += list[u].parameters.expert;
             members.emplace_back(chunk, u);
             if (open.total() * activation_bytes_ >= cap)
@@ -575,39 +596,82 @@ void StageBuilder::compact_streams() {
         op.stream = number[op.stream];
 }
 
+// One run of the schedule. Where the last heads wait with their weight gradients, a repeat that holds their first is cut.
+void StageBuilder::schedule_block(const ScheduleBlock& whole) {
+    std::int64_t heads = 0;  // of one iteration
+    for (const ScheduleStep& step : whole.steps)
+        heads +=
+            step.kind == ScheduleStep::Kind::backward && virtual_stage_of(step.chunk) == virtual_stages(layout_) - 1;
+    const std::int64_t defer = layout_.pp > 1 && !sharded_ ? software_.head_weight_deferred : 0;
+    const std::int64_t before = plan_.micro_batches() - defer - heads_done_;  // micro-batches that do not wait
+    const std::int64_t own = defer > 0 && heads > 0 ? before / heads : 0;     // iterations without waiting
+    if (own > 0 && own < whole.count) {
+        ScheduleBlock part = whole;
+        part.count = own;
+        schedule_block(part);
+        part.count = whole.count - own;
+        schedule_block(part);
+        return;
+    }
+    const ScheduleBlock& block = whole;
+    head_waits_ = defer > 0 && heads > 0 && own <= 0;
+    const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
+    block_begin_ = static_cast<std::int64_t>(ends_.size());
+    block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
+    for (std::size_t i = 0; i < block.steps.size(); ++i) {
+        const ScheduleStep& step = block.steps[i];
+        switch (step.kind) {
+            case ScheduleStep::Kind::forward:
+                if (!step.paired) {
+                    chunk_forward(step);
+                    break;
+                }
+                chunk_pair(step, block.steps[++i]);
+                ends_.push_back(last_main_);
+                break;
+            case ScheduleStep::Kind::backward: chunk_backward(step); break;
+            case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
+            case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
+            case ScheduleStep::Kind::exchange: exchange(step); break;
+        }
+        ends_.push_back(last_main_);
+    }
+    flush("forward", Phase::forward);
+    for (const auto& [receive, after] : late_posts_)
+        t_.operations[t_.nodes[receive].operation].waits.push_back(ends_[static_cast<std::size_t>(after)]);
+    late_posts_.clear();
+    if (block.count > 1)
+        close(node);
+    heads_done_ += block.count * heads;
+    heads_waiting_ += head_waits_ ? block.count * heads : 0;
+    head_waits_ = false;
+}
+
+// In the bubble that ends the last stage's work.
+void StageBuilder::deferred_head() {
+    if (heads_waiting_ == 0)
+        return;
+    const Bytes held = head_weight_gradient_bytes(a_, shard_, software_);
+    for (std::int64_t i = 0; i < heads_waiting_; ++i) {
+        if (shard_.sequence_parallel)
+            tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", "head", Phase::backward, -1);
+        add(head_backward_weight(a_, shard_, software_));
+        hold(MemoryCause::activations, -held);
+        flush("head weight gradients", Phase::backward);
+    }
+    const std::int64_t chunk = layout_.vpp - 1;
+    for (const Unit& unit : units(chunk))
+        if (unit.kind == Unit::Kind::head && reduces_now(true))
+            reduce_unit(unit, chunk, true);
+}
+
 std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::int64_t steps) {
     t_.name = fmt::format("stage {}", stage_);
     const std::uint32_t repeat = open_repeat(steps);
     optimizer();
-    for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp)) {
-        const std::uint32_t node = block.count > 1 ? open_repeat(block.count) : 0;
-        block_begin_ = static_cast<std::int64_t>(ends_.size());
-        block_steps_ = block.count > 1 ? static_cast<std::int64_t>(block.steps.size()) : 0;
-        for (std::size_t i = 0; i < block.steps.size(); ++i) {
-            const ScheduleStep& step = block.steps[i];
-            switch (step.kind) {
-                case ScheduleStep::Kind::forward:
-                    if (!step.paired) {
-                        chunk_forward(step);
-                        break;
-                    }
-                    chunk_pair(step, block.steps[++i]);
-                    ends_.push_back(last_main_);
-                    break;
-                case ScheduleStep::Kind::backward: chunk_backward(step); break;
-                case ScheduleStep::Kind::backward_input: chunk_backward_input(step); break;
-                case ScheduleStep::Kind::backward_weight: chunk_backward_weight(step); break;
-                case ScheduleStep::Kind::exchange: exchange(step); break;
-            }
-            ends_.push_back(last_main_);
-        }
-        flush("forward", Phase::forward);
-        for (const auto& [receive, after] : late_posts_)
-            t_.operations[t_.nodes[receive].operation].waits.push_back(ends_[static_cast<std::size_t>(after)]);
-        late_posts_.clear();
-        if (block.count > 1)
-            close(node);
-    }
+    for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp))
+        schedule_block(block);
+    deferred_head();
     reduce_at_end();
     Operation end;
     end.kind = OpKind::step_end;
@@ -695,6 +759,12 @@ Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t lay
     return {(p.attention + p.mlp) / layout.tp + p.norms + p.replicated, p.experts / (layout.ep * layout.expert_tp())};
 }
 
+Held held_of_module(const Architecture& a, const Layout& layout, std::int64_t layer) {
+    Held out = held_of_layer(a, layout, layer);
+    out.dense += 2 * a.hidden * a.hidden / layout.tp + 3 * (a.rms_norm ? 1 : 2) * a.hidden;
+    return out;
+}
+
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage) {
     Architecture held = a;
     held.kv_heads = std::max(a.kv_heads, layout.tp);  // fewer heads than ranks: several ranks hold the same one
@@ -711,6 +781,8 @@ StageParameters stage_parameters(const Architecture& a, const Layout& layout, st
             out.head = count.head / layout.tp + count.final_norm;
             if (a.tied_embeddings && parts_embedding_and_head(layout))
                 out.head += count.embedding / layout.tp;  // the last stage keeps a copy
+            for (std::int64_t m = 0; m < a.mtp_layers; ++m)
+                out.layers.push_back(held_of_module(a, layout, a.layers + m));
         }
     }
     return out;

@@ -101,6 +101,8 @@ struct StageParameters {
     std::int64_t total() const { return sum().total(); }
 };
 Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t layer);
+/// A prediction module: its layer, a projection of two vectors into one and three norms; embedding and head are shared.
+Held held_of_module(const Architecture& a, const Layout& layout, std::int64_t layer);
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
 
 /// How many ranks share one sharded copy, and how many such copies there are.

@@ -68,7 +68,9 @@ void LayerEmitter::layer_forward(std::int64_t layer, Phase phase, std::string_vi
     ++passes_;
     add(forward(Piece::norm_attention), again);
     tensor_in(name, phase, layer);
-    around_core(forward(Piece::attention, layer_shape(a_, layer)), false, again, name, phase, layer);
+    std::vector<Kernel> attention = forward(Piece::attention, layer_shape(a_, layer));
+    around_core(again ? this->again(std::move(attention), Piece::attention) : std::move(attention), false, again, name,
+                phase, layer);
     tensor_out(name, phase, layer);
     add(forward(Piece::residual_attention), again);
     add(forward(Piece::norm_mlp), again);
@@ -76,11 +78,14 @@ void LayerEmitter::layer_forward(std::int64_t layer, Phase phase, std::string_vi
         moe_forward(layer, phase, name);
     else
         mlp_forward(layer, phase, name);
-    add(forward(Piece::residual_mlp), again);
+    if (!stops_early(layer, phase))
+        add(forward(Piece::residual_mlp), again);
 }
 
 void LayerEmitter::mlp_forward(std::int64_t layer, Phase phase, std::string_view name) {
     tensor_in(name, phase, layer);
+    if (stops_early(layer, phase))
+        return add(again(forward(Piece::mlp), Piece::mlp), true);
     add(forward(Piece::mlp), phase == Phase::recompute);
     tensor_out(name, phase, layer);
 }
@@ -155,8 +160,7 @@ void LayerEmitter::layer_backward(std::int64_t layer) {
     simple_backward(Piece::norm_mlp);
     simple_backward(Piece::residual_attention);
     if (recompute == Recompute::selective)
-        around_core(attention_core_forward(a_, shard_, software_, layer_shape(a_, layer)), false, true, "backward",
-                    Phase::backward, layer);
+        recompute_selected(layer, "backward");
     block_backward(Piece::attention, layer);
     simple_backward(Piece::norm_attention);
     hold(MemoryCause::temporary, -activation.working);
@@ -179,6 +183,10 @@ std::vector<LayerEmitter::Unit> LayerEmitter::units(std::int64_t chunk) const {
         out.push_back({Unit::Kind::embedding, -1, {parameters_.embedding, 0}});
     for (std::int64_t layer = first; layer < first + layers; ++layer)
         out.push_back({Unit::Kind::layer, layer, held_of_layer(a_, layout_, layer)});
+    if (at == virtual_stages(layout_) - 1) {
+        for (std::int64_t m = 0; m < a_.mtp_layers; ++m)
+            out.push_back({Unit::Kind::module, a_.layers + m, held_of_module(a_, layout_, a_.layers + m)});
+    }
     if (at == virtual_stages(layout_) - 1)
         out.push_back({Unit::Kind::head, -1, {parameters_.head, 0}});
     return out;
@@ -196,17 +204,42 @@ void LayerEmitter::unit_forward(const Unit& unit) {
             hold(MemoryCause::activations, activation_of(unit.layer).kept);
             layer_forward(unit.layer, Phase::forward, kName);
             break;
-        case Unit::Kind::head:
-            if (shard_.sequence_parallel)
-                tensor(Collective::all_gather, hidden_bytes(), "tp all-gather", kName, Phase::forward, -1);
-            hold(MemoryCause::logits, logits_bytes(a_, shard_, software_));
-            add(head_forward(a_, shard_, software_));
-            for (int i = 0; i < 3 && layout_.tp > 1; ++i) {  // vocabulary-parallel loss: maximum, target logit, sum
-                tensor(Collective::all_reduce, shard_.tokens() * 4, "tp all-reduce (loss)", "head and loss",
-                       Phase::forward, -1);
-            }
+        case Unit::Kind::module:
+            hold(MemoryCause::activations, activation_of(unit.layer).kept);
+            add(mtp_forward(a_, shard_, software_));
+            tensor_out("embedding", Phase::forward, unit.layer);
+            layer_forward(unit.layer, Phase::forward, kName);
+            head_forward_pass();
             break;
+        case Unit::Kind::head: head_forward_pass(); break;
     }
+}
+
+void LayerEmitter::head_forward_pass() {
+    if (shard_.sequence_parallel)
+        tensor(Collective::all_gather, hidden_bytes(), "tp all-gather", "forward", Phase::forward, -1);
+    hold(MemoryCause::logits, logits_bytes(a_, shard_, software_));
+    add(head_forward(a_, shard_, software_));
+    for (int i = 0; i < 3 && layout_.tp > 1; ++i) {  // vocabulary-parallel loss: maximum, target logit, sum
+        tensor(Collective::all_reduce, shard_.tokens() * 4, "tp all-reduce (loss)", "head and loss", Phase::forward,
+               -1);
+    }
+}
+
+void LayerEmitter::head_backward_pass(bool weights_later) {
+    if (shard_.sequence_parallel)
+        tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", "head and loss", Phase::backward,
+               -1);
+    if (weights_later) {
+        add(head_backward_data(a_, shard_, software_));
+        hold(MemoryCause::activations, head_weight_gradient_bytes(a_, shard_, software_));
+    } else {
+        add(head_backward(a_, shard_, software_));
+    }
+    hold(MemoryCause::logits, -logits_bytes(a_, shard_, software_));
+    tensor_out("head and loss", Phase::backward, -1);
+    if (layout_.tp == 1)
+        flush("head and loss", Phase::backward);  // logits are gone before the layers' turn
 }
 
 void LayerEmitter::unit_backward(const Unit& unit) {
@@ -217,16 +250,13 @@ void LayerEmitter::unit_backward(const Unit& unit) {
             hold(MemoryCause::activations, -embedding_activation(a_, shard_, software_));
             break;
         case Unit::Kind::layer: layer_backward(unit.layer); break;
-        case Unit::Kind::head:
-            if (shard_.sequence_parallel)
-                tensor(Collective::all_gather, hidden_bytes(), "tp all-gather (saved input)", "head and loss",
-                       Phase::backward, -1);
-            add(head_backward(a_, shard_, software_));
-            hold(MemoryCause::logits, -logits_bytes(a_, shard_, software_));
-            tensor_out("head and loss", Phase::backward, -1);
-            if (layout_.tp == 1)
-                flush("head and loss", Phase::backward);  // logits are gone before the layers' turn
+        case Unit::Kind::module:
+            head_backward_pass(false);
+            layer_backward(unit.layer);
+            tensor_in("backward", Phase::backward, unit.layer);
+            add(mtp_backward(a_, shard_, software_));
             break;
+        case Unit::Kind::head: head_backward_pass(head_waits_); break;
     }
 }
 

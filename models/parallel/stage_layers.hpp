@@ -52,6 +52,12 @@ protected:
         return layer_activation(a_, shard_, software_, recompute_of(layer), layer_shape(a_, layer));
     }
     void layer_forward(std::int64_t layer, Phase phase, std::string_view name);
+    // stage_recompute.cpp: what of a layer is run again.
+    std::vector<Kernel> again(std::vector<Kernel> kernels, Piece piece) const;
+    bool stops_early(std::int64_t layer, Phase phase) const {
+        return phase == Phase::recompute && software_.recompute_stops_early && !layer_shape(a_, layer).moe;
+    }
+    void recompute_selected(std::int64_t layer, std::string_view name);
     // Backward of a column-row pair of linear layers: input gradients first, then weight gradients.
     void block_backward(Piece piece, std::int64_t layer);
     void data_backward(Piece piece, std::int64_t layer);
@@ -63,12 +69,14 @@ protected:
         return virtual_stage(layout_.schedule, layout_.pp, stage_, chunk);
     }
     struct Unit {
-        enum class Kind : std::uint8_t { embedding, layer, head } kind;
+        enum class Kind : std::uint8_t { embedding, layer, module, head } kind;  ///< module: predicts a token ahead
         std::int64_t layer;  ///< of the whole model; -1 for embedding and head
         Held parameters;
     };
     std::vector<Unit> units(std::int64_t chunk) const;
     void unit_forward(const Unit& unit);
+    void head_forward_pass();
+    void head_backward_pass(bool weights_later);
     void unit_backward(const Unit& unit);
     // stage_split.cpp: the two halves of the backward.
     void block_backward_input(Piece piece, std::int64_t layer);
@@ -83,6 +91,7 @@ protected:
     Bytes activation_bytes_ = 2, gradient_bytes_ = 4;
     std::uint8_t tensor_stream_ = kCompute;
     std::int32_t hidden_ = 0;  ///< per mille of TP traffic beside the linear layers
+    bool head_waits_ = false;  ///< the weight gradient of the head comes after the schedule
 };
 
 }  // namespace fabricast::stage

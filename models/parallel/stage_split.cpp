@@ -51,7 +51,7 @@ void LayerEmitter::layer_backward_input(std::int64_t layer) {
     simple_backward(Piece::norm_mlp);
     simple_backward(Piece::residual_attention);
     if (recompute == Recompute::selective)
-        around_core(attention_core_forward(a_, shard_, software_, shape), false, true, kInput, Phase::backward, layer);
+        recompute_selected(layer, kInput);
     block_backward_input(Piece::attention, layer);
     simple_backward(Piece::norm_attention);
     hold(MemoryCause::temporary, -working);
@@ -71,7 +71,8 @@ void LayerEmitter::layer_backward_weight(std::int64_t layer) {
 
 void LayerEmitter::unit_backward_input(const Unit& unit) {
     switch (unit.kind) {
-        case Unit::Kind::embedding: unit_backward(unit); break;
+        case Unit::Kind::embedding:
+        case Unit::Kind::module: unit_backward(unit); break;  // a module is not split
         case Unit::Kind::layer: layer_backward_input(unit.layer); break;
         case Unit::Kind::head:
             if (shard_.sequence_parallel)
@@ -89,7 +90,8 @@ void LayerEmitter::unit_backward_input(const Unit& unit) {
 
 void LayerEmitter::unit_backward_weight(const Unit& unit) {
     switch (unit.kind) {
-        case Unit::Kind::embedding: break;
+        case Unit::Kind::embedding:
+        case Unit::Kind::module: break;
         case Unit::Kind::layer: layer_backward_weight(unit.layer); break;
         case Unit::Kind::head:
             if (shard_.sequence_parallel)

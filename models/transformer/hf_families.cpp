@@ -124,8 +124,8 @@ void read_qwen3_moe(HfKeys& k, HfConfig& c) {
 }
 
 void softcaps(HfKeys& k, HfConfig& c) {
-    const bool any = k.has("attn_logit_softcapping") | k.has("final_logit_softcapping");
-    if (any)
+    const bool scores = k.has("attn_logit_softcapping"), logits = k.has("final_logit_softcapping");
+    if (scores || logits)
         c.notes.emplace_back("soft caps on scores and logits: their passes are not counted");
 }
 

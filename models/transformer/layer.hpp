@@ -53,6 +53,15 @@ struct SoftwareFeatures {
     bool p2p_scatter_gather = true;      ///< without SP: send 1/tp, all-gather inside the node
     bool tp_backward_overlap = false;    ///< backward TP reduction runs beside the weight gradient
     double tp_hidden_fraction = 0;       ///< of TP traffic, by chunked GEMMs; not 0: stands for all TP overlap
+    bool recompute_stops_early =
+        false;                         ///< full: the last product of a layer is not run again, nothing reads its output
+    bool recompute_keeps_qkv = false;  ///< full: outputs of the query, key and value products are kept
+    bool selective_by_product =
+        false;  ///< selective: every second product and pointwise kernels, not the attention core
+    std::int64_t head_weight_deferred = 0;  ///< pipelines: head weight gradients of so many last micro-batches wait
+    bool fp8_parameter_gather = false;      ///< in fp8, gathered layer parameters travel in one byte
+    bool parameter_broadcast = false;       ///< ZeRO 1: every owner broadcasts its part instead of one all-gather
+    bool host_waits_for_messages = false;   ///< the CPU waits for every pipeline exchange
     bool allocator_expandable = true;
     std::vector<std::string> sources;
 };

@@ -29,10 +29,9 @@ Architecture latent(Architecture a, std::int64_t query_rank, std::int64_t first_
     return a;
 }
 
-/// V3: a bias on the router's scores and prediction modules.
-Architecture v3(Architecture a, std::int64_t modules) {
+/// V3: a bias on the router's scores. Its prediction module is added by mtp_layers: 1.
+Architecture v3(Architecture a) {
     a.moe.score_bias = true;
-    a.mtp_layers = modules;
     return a;
 }
 
@@ -107,10 +106,9 @@ void add_moe(std::vector<Architecture>& all) {
                            160, 6, 1536, 3072),
                    1536, 1),
             v3(latent(experts(llama("deepseek-v3", 61, 7168, 128, 128, 18432, 129280,
-                                    "config.json of deepseek-ai/DeepSeek-V3"),
+                                    "config.json of deepseek-ai/DeepSeek-V3, without its prediction module"),
                               256, 8, 2048, 2048),
-                      1536, 3),
-               1),
+                      1536, 3)),
             gpt_oss("gpt-oss-20b", 24, 32, "config.json of openai/gpt-oss-20b"),
             gpt_oss("gpt-oss-120b", 36, 128, "config.json of openai/gpt-oss-120b"),
             grok1(),

@@ -13,11 +13,13 @@ SoftwareFeatures megatron_2022() {
     f.name = "megatron-2022";
     f.attention = "unfused";
     f.dropout = true;
+    f.host_waits_for_messages = true;
     f.allocator_expandable = false;
     f.tp_backward_overlap = true;
     f.sources = {
         "tensor-parallel gathers and reductions of the backward pass run beside the gradient GEMMs: "
         "LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM, described in arXiv:2205.05198",
+        "the CPU synchronises after every pipeline exchange: torch.cuda.synchronize() in Megatron-LM's _communicate",
         "unfused attention with dropout, fused pointwise kernels, blocking interleaved sends: Megatron-LM as of "
         "arXiv:2205.05198 and arXiv:2104.04473; unfused fits public 2022-23 tables to 4-8 %, flash to 6-13 %",
         "24 bytes per logit: vocab_parallel_cross_entropy reads and writes fp32 logits six times (estimate)",
@@ -69,8 +71,12 @@ SoftwareFeatures nemo_2024() {
     f.logits_memory_per_logit = 4;
     f.cuda_graphs = true;
     f.fp32_reduce = false;
+    f.head_weight_deferred = 22;
+    f.fp8_parameter_gather = true;
     f.sources = {
         "kernels and overlap as megatron-core-2024",
+        "weight gradients of the head wait for the last 22 micro-batches (defer_embedding_wgrad_compute, "
+        "wgrad_deferral_limit 22), parameters are gathered in fp8 (fp8_params): the same recipes",
         "gradients travel in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 False (NeMo 2) in NVIDIA's "
         "published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, pretrain_llama31.py)",
         "12 bytes per logit: fused cross entropy, as public NeMo performance recipes set it",
@@ -106,6 +112,8 @@ SoftwareFeatures megatron_core_2025_no_overlap() {
     f.tp_backward_overlap = false;
     f.p2p_overlap = false;
     f.cuda_graphs = false;
+    f.fp32_reduce = true;
+    f.head_weight_deferred = 0;
     f.sources = {
         "Megatron-Core with Transformer Engine and fused cross entropy, every overlap switched off: the setting of "
         "SimuMax's B200 measurements",
@@ -124,7 +132,12 @@ SoftwareFeatures maxtext_2024() {
     f.logits_memory_per_logit = 6;
     f.fsdp_copy_bytes = 0;
     f.cuda_graphs = true;
+    f.recompute_keeps_qkv = true;
+    f.recompute_stops_early = true;
     f.sources = {
+        "remat_policy save_qkv_proj: outputs of the query, key and value projections are kept, what nothing reads is "
+        "not "
+        "computed (XLA drops it): dgxc-benchmarking, maxtext/configure.sh",
         "JAX and XLA on GPUs: one compiled program, no host time; cuDNN attention; parameters sharded in place, so no "
         "flat-buffer copies; gradients reduced in the parameters' type",
     };
@@ -138,6 +151,7 @@ SoftwareFeatures torch_fsdp() {
     f.fusion = Fusion::eager;
     f.fp32_gradients = false;
     f.split_projections = true;
+    f.recompute_stops_early = true;
     f.logits_memory_per_logit = 14;
     f.host_per_kernel_s = 25e-6;
     f.sources = {
@@ -145,6 +159,7 @@ SoftwareFeatures torch_fsdp() {
         "2 %",
         "24 bytes per logit; 14 held: 16-bit logits, fp32 log-softmax and two fp32 gradients (autograd of "
         "cross_entropy)",
+        "recomputation stops once the last saved tensor is back: non-reentrant checkpoints since PyTorch 2.1",
         "gradients reduced in fp32; 15 bytes per unsharded parameter and micro-batch for flat buffers, half with "
         "16-bit "
         "reduction: fitted on public FSDP tables",
@@ -169,8 +184,11 @@ SoftwareFeatures torch_fsdp_compile() {
 SoftwareFeatures torchtitan_2024() {
     SoftwareFeatures f = torch_fsdp_compile();
     f.name = "torchtitan-2024";
+    f.selective_by_product = true;
     f.tp_hidden_fraction = 0.5;
     f.sources = {
+        "selective recomputation per operator: attention, every second product and reduced sums are kept "
+        "(selective_ac_option op)",
         "as torch-fsdp-compile: settings of the public torchtitan performance page of December 2024",
         "0.5 of TP traffic hidden by asynchronous tensor parallelism: fitted on 13 public rows, weak; set 0 without it",
     };
@@ -180,6 +198,7 @@ SoftwareFeatures torchtitan_2024() {
 SoftwareFeatures torchtitan_2024_compile() {
     SoftwareFeatures f = torch_fsdp_compile();
     f.name = "torchtitan-2024-compile";
+    f.selective_by_product = true;
     f.sources = {"as torchtitan-2024 without asynchronous tensor parallelism: all of its traffic is exposed"};
     return f;
 }
@@ -187,6 +206,7 @@ SoftwareFeatures torchtitan_2024_compile() {
 SoftwareFeatures torchtitan_2024_eager() {
     SoftwareFeatures f = torch_fsdp();
     f.name = "torchtitan-2024-eager";
+    f.selective_by_product = true;
     f.sources = {"as torch-fsdp: torchtitan without torch.compile"};
     return f;
 }
@@ -220,6 +240,7 @@ SoftwareFeatures llm_foundry_2023() {
     f.name = "llm-foundry-2023";
     f.attention = "fa1";
     f.split_projections = false;
+    f.recompute_stops_early = false;
     f.loss_bytes_per_logit = 32;
     f.host_per_layer_s = 0.1e-3;
     f.allocator_expandable = false;
@@ -233,13 +254,29 @@ SoftwareFeatures llm_foundry_2023() {
     return f;
 }
 
+SoftwareFeatures llm_foundry_2023_torch2() {
+    SoftwareFeatures f = llm_foundry_2023();
+    f.name = "llm-foundry-2023-torch2";
+    f.recompute_stops_early = true;
+    f.sources = {
+        "as llm-foundry-2023 on PyTorch 2.1: activation_checkpointing_reentrant is false in its benchmark script, so "
+        "recomputation stops once the last saved tensor is back; the tables whose default mixed precision is DEFAULT "
+        "are "
+        "of that time, those with PURE of PyTorch 1.13 (image of the script)",
+    };
+    return f;
+}
+
 SoftwareFeatures internevo_2023() {
     SoftwareFeatures f = torch_fsdp();
     f.name = "internevo-2023";
     f.split_projections = false;
+    f.recompute_stops_early = false;
+    f.parameter_broadcast = true;
     f.loss_bytes_per_logit = 32;
     f.allocator_expandable = false;
     f.sources = {
+        "every owner of a ZeRO-1 part broadcasts it (HybridZeroOptimizer.broadcast_params)",
         "FlashAttention-2, eager pointwise kernels and fp32 loss (32 bytes per logit), 25 us per kernel: public "
         "InternEvo "
         "tables of 7B on A800 to 1024 GPUs; a fused profile is 10 % too fast",
@@ -265,6 +302,7 @@ const std::vector<SoftwareFeatures>& software_stacks() {
         torchtitan_2024_eager(),
         nanotron_2024(),
         llm_foundry_2023(),
+        llm_foundry_2023_torch2(),
         megatron_deepspeed_2023("deepspeed-2023"),
         megatron_deepspeed_2023("megatron-deepspeed-2023"),
         internevo_2023(),

@@ -20,13 +20,14 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<Verb, 8> kVerbs = {{
+constexpr std::array<Verb, 9> kVerbs = {{
     {"run", "forecast a training step: time, MFU, where the rest goes, memory, days, cost", run},
     {"explain", "why a step takes what it takes: causes that add up, and what if one were free", explain},
     {"compare", "two scenarios side by side: what differs and what it costs", compare},
     {"nccl", "the table nccl-tests would print on a cluster, with what limits each size", nccl},
     {"topo", "what a machine or fabric is, from its own files or a scenario", topo},
     {"import", "a scenario from a Hugging Face config.json or another program's launch files", import_files},
+    {"validate", "predicted against measured: runs fabricast-validate, which lies beside this program", validate},
     {"presets", "list nodes, GPUs, fabrics, models and software; write a scenario for one", presets},
     {"schema", "print the JSON Schema of scenario files, for editors", schema},
 }};

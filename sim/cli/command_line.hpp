@@ -29,6 +29,7 @@ int presets(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int nccl(const Arguments& arguments);
 int topo(const Arguments& arguments);
+int validate(const Arguments& arguments);
 int import_files(const Arguments& arguments);
 
 /// First argument -> verb. Throws ScenarioError for an unknown one.

@@ -68,6 +68,7 @@ void training_section(const Plan& p, std::string& out) {
     part("dp", p.dp);
     part("zero", p.zero);
     part("shard_group", p.shard_group);
+    part("cp_exchange", p.context_exchange);
     if (!p.stage_layers.empty()) {
         std::string list;
         for (const std::int64_t layers : p.stage_layers)
@@ -80,9 +81,26 @@ void training_section(const Plan& p, std::string& out) {
         line("schedule", *p.schedule);
     if (p.recompute)
         line("recompute", *p.recompute);
-    if (p.overlap_grad_reduce || p.overlap_param_gather)
-        line("overlap", fmt::format("{{grad_reduce: {}, param_gather: {}}}", yes(p.overlap_grad_reduce.value_or(false)),
-                                    yes(p.overlap_param_gather.value_or(false))));
+    if (p.recompute_layers)
+        line("recompute_layers", *p.recompute_layers);
+    std::string overlap, moe;
+    const auto entry = [](std::string& list, const char* key, const std::string& value) {
+        list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", key, value);
+    };
+    if (p.overlap_grad_reduce || p.overlap_param_gather) {
+        entry(overlap, "grad_reduce", yes(p.overlap_grad_reduce.value_or(false)));
+        entry(overlap, "param_gather", yes(p.overlap_param_gather.value_or(false)));
+    }
+    if (p.reshard)
+        entry(overlap, "reshard", yes(*p.reshard));
+    if (p.expert_dispatch)
+        entry(moe, "dispatch", *p.expert_dispatch);
+    if (p.capacity_factor)
+        entry(moe, "capacity_factor", fmt::format("{}", *p.capacity_factor));
+    if (!moe.empty())
+        line("moe", "{" + moe + "}");
+    if (!overlap.empty())
+        line("overlap", "{" + overlap + "}");
     if (p.software)
         line("software", *p.software);
     if (!body.empty())

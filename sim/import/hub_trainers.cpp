@@ -79,6 +79,8 @@ Plan import_nanotron(const Source& source, const Options& options) {
         a.moe.ffn = width.value_or(a.ffn);
         if (!width)
             plan.tell(fmt::format("the width of an expert is not said; {} is taken, the MLP's", a.ffn));
+        if (keys.text(moe + ".token_dispatcher_type").value_or("") == "alltoall")
+            plan.expert_dispatch = "all_to_all";
         if (keys.is(moe + ".enable_shared_expert"))
             a.moe.shared_ffn = keys.integer(moe + ".shared_expert_intermediate_size").value_or(a.moe.ffn);
     }
@@ -168,9 +170,7 @@ Plan import_axolotl(const Source& source, const Options& options) {
     const bool deepspeed = keys.has("deepspeed");
     plan.zero = fsdp ? 3 : 0;
     if (fsdp && !keys.is("fsdp_config.reshard_after_forward", true))
-        plan.tell(
-            "reshard_after_forward: false keeps gathered parameters between forward and backward "
-            "(training.reshard_after_forward)");
+        plan.reshard = false;
     if (deepspeed)
         plan.tell(fmt::format("ZeRO is said in a DeepSpeed file, {}: import that as well",
                               keys.text("deepspeed").value_or("")));
@@ -225,6 +225,13 @@ Plan import_llama_factory(const Source& source, const Options& options) {
                               keys.text("deepspeed").value_or("")));
     const std::string recompute = keys.text("recompute_granularity").value_or("none");
     plan.recompute = recompute == "full" || recompute == "selective" ? recompute : "none";
+    const std::string dispatcher = keys.text("moe_token_dispatcher_type").value_or("");
+    if (dispatcher == "alltoall")
+        plan.expert_dispatch = "all_to_all";
+    else if (dispatcher == "allgather")
+        plan.expert_dispatch = "all_gather";
+    else if (dispatcher == "flex")
+        plan.expert_dispatch = "node_aware";
     plan.sequence = keys.integer("cutoff_len");
     plan.tell("cutoff_len is a maximum; the mean length of the data is not in the file");
     plan.micro_batch = keys.integer("per_device_train_batch_size");

@@ -118,7 +118,9 @@ void recomputation(Flags& f, Plan& p) {
     const auto method = f.text("recompute-method");
     const auto layers = f.integer("recompute-num-layers");
     if (method && *method == "block" && layers)
-        p.tell(fmt::format("full recomputation of {} layers a chunk only (method block): set training.recompute_layers",
+        p.recompute_layers = layers;
+    else if (layers && *layers > 1)
+        p.tell(fmt::format("full recomputation keeps the input of every {} layers; here the input of each is kept",
                            *layers));
     if (const auto modules = f.text("recompute-modules"))
         p.tell(fmt::format("recompute-modules {}: counted as the attention core", *modules));
@@ -302,9 +304,26 @@ void layout(Flags& f, Plan& p) {
         p.zero = 3;
     p.overlap_grad_reduce = f.flag("overlap-grad-reduce");
     p.overlap_param_gather = f.flag("overlap-param-gather");
-    if (const auto exchange = f.text("cp-comm-type"))
-        if (*exchange != "p2p")
-            p.tell(fmt::format("context exchange is {}: set training.context", *exchange));
+    if (const auto exchange = f.text("cp-comm-type")) {
+        const std::string first = exchange->substr(0, exchange->find(' '));
+        if (first == "p2p")
+            p.context_exchange = "ring";
+        else if (first == "all_gather" || first == "allgather")
+            p.context_exchange = "all_gather";
+        else if (first == "a2a")
+            p.context_exchange = "ulysses";
+        else
+            p.tell(fmt::format("context exchange {} is two-level: set training.layout.cp_exchange", *exchange));
+    }
+    if (const auto dispatcher = f.text("moe-token-dispatcher-type")) {
+        p.expert_dispatch = *dispatcher == "allgather" ? "all_gather"
+                            : *dispatcher == "flex"    ? "node_aware"
+                                                       : "all_to_all";
+        if (*dispatcher == "flex" && !f.flag("moe-enable-deepep"))
+            p.tell("the flexible dispatcher is taken as node-aware (DeepEP)");
+    }
+    if (const auto factor = f.text("moe-expert-capacity-factor"))
+        p.capacity_factor = real_number(*factor);
 }
 
 void batch(Flags& f, Plan& p) {

@@ -25,7 +25,11 @@ struct Plan {
     std::optional<bool> sp;
     std::optional<std::int64_t> sequence, micro_batch, global_batch, accumulation;
     std::optional<std::string> precision, schedule, recompute, software;
-    std::optional<bool> overlap_grad_reduce, overlap_param_gather;
+    std::optional<std::string> context_exchange,
+        expert_dispatch;  ///< words of training.layout.cp_exchange, moe.dispatch
+    std::optional<double> capacity_factor;
+    std::optional<std::int64_t> recompute_layers;
+    std::optional<bool> overlap_grad_reduce, overlap_param_gather, reshard;
     std::optional<std::int64_t> steps;  ///< of the whole run
     std::optional<double> tokens;       ///< of the whole run; from the steps when absent
 

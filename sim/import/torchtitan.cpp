@@ -51,8 +51,6 @@ void model(const Keys& keys, Plan& plan) {
     else
         plan.tell(fmt::format("the model is said by name only ({} {}); shapes are those of the preset {}", name, flavor,
                               plan.model_preset));
-    if (plan.model_preset == "deepseek-v3")
-        plan.tell("torchtitan trains no prediction module; set model.mtp_layers to 0 on top of the preset");
 }
 
 void precision(const Keys& keys, Plan& plan, const std::string& file) {
@@ -110,8 +108,10 @@ Plan import_torchtitan(const Source& source, const Options& options) {
     plan.sequence = keys.integer("training.seq_len");
     plan.steps = keys.integer("training.steps");
     const std::string reshard = keys.text("parallelism.fsdp_reshard_after_forward").value_or("default");
-    if (reshard == "never" || (reshard == "default" && *plan.pp > 1))
-        plan.tell("gathered parameters are kept between forward and backward (training.reshard_after_forward: false)");
+    if (reshard == "never" || (reshard == "default" && *plan.pp > 1)) {
+        plan.reshard = false;
+        plan.tell("gathered parameters are kept between forward and backward (fsdp_reshard_after_forward)");
+    }
     plan.micro_batch = first(keys, {"training.local_batch_size", "training.batch_size"});
     plan.global_batch = keys.integer("training.global_batch_size");
     if (plan.global_batch && *plan.global_batch < 0)
@@ -149,6 +149,8 @@ Plan import_torchtitan(const Source& source, const Options& options) {
             plan.schedule = "gpipe";
         else if (*schedule == "Interleaved1F1B")
             plan.schedule = "interleaved";
+        else if (*schedule == "ZBVZeroBubble")
+            plan.schedule = "zb-v";
         else
             plan.tell(fmt::format("schedule {} has to be said by hand (training.schedule)", *schedule));
     }

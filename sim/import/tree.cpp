@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -47,8 +48,8 @@ Tree from_yaml(const YAML::Node& node, const std::string& file, std::vector<std:
             if (const Tree* earlier = t.find(key))
                 told.push_back(fmt::format("{}:{}: key `{}` is there already at line {}; the later one counts", file,
                                            entry.first.Mark().line + 1, key, earlier->line));
-            t.members.emplace_back(key, from_yaml(entry.second, file, told));
-            Tree& value = t.members.back().second;
+            t.members.push_back({key, from_yaml(entry.second, file, told)});
+            Tree& value = t.members.back().value;
             value.line = entry.first.Mark().line + 1;
         }
     }
@@ -60,7 +61,7 @@ Tree from_json(const Json& value) {
     if (value.is_object()) {
         t.kind = Tree::Kind::map;
         for (const auto& [key, inner] : value.items())
-            t.members.emplace_back(key, from_json(inner));
+            t.members.push_back({key, from_json(inner)});
     } else if (value.is_array()) {
         t.kind = Tree::Kind::list;
         for (const Json& item : value)
@@ -79,7 +80,7 @@ Tree from_toml(const toml::node& node) {
     if (const toml::table* table = node.as_table()) {
         t.kind = Tree::Kind::map;
         for (const auto& [key, value] : *table)
-            t.members.emplace_back(std::string(key.str()), from_toml(value));
+            t.members.push_back({std::string(key.str()), from_toml(value)});
     } else if (const toml::array* array = node.as_array()) {
         t.kind = Tree::Kind::list;
         for (const toml::node& item : *array)
@@ -101,7 +102,7 @@ Tree from_toml(const toml::node& node) {
 bool any_read(const Tree& t) {
     if (t.read && t.kind != Tree::Kind::map)
         return true;
-    return std::any_of(t.members.begin(), t.members.end(), [](const auto& m) { return any_read(m.second); });
+    return std::any_of(t.members.begin(), t.members.end(), [](const auto& m) { return any_read(m.value); });
 }
 
 void collect_unread(const Tree& t, const std::string& path, std::vector<std::string>& out) {
@@ -124,8 +125,8 @@ bool placeholder(const std::string& text) {
 
 const Tree* Tree::find(std::string_view key) const {
     for (std::size_t i = members.size(); i-- > 0;)
-        if (members[i].first == key)
-            return &members[i].second;
+        if (members[i].key == key)
+            return &members[i].value;
     return nullptr;
 }
 
@@ -204,6 +205,12 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
         std::abs(real) < 9e15)
         return static_cast<std::int64_t>(real);
     return std::nullopt;
+}
+
+std::optional<double> real_number(std::string_view text) {
+    double real = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), real);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(real) : std::nullopt;
 }
 
 std::vector<std::int64_t> gpus_in_comments(const std::string& text) {
@@ -290,14 +297,11 @@ std::optional<std::int64_t> Keys::integer(std::string_view path) const {
 
 std::optional<double> Keys::number(std::string_view path) const {
     const Tree* value = usable(path);
-    double real = 0;
     if (!value)
         return std::nullopt;
-    const auto [end, error] = std::from_chars(value->text.data(), value->text.data() + value->text.size(), real);
-    if (error != std::errc() || end != value->text.data() + value->text.size()) {
+    const auto real = real_number(value->text);
+    if (!real)
         told_.push_back(fmt::format("{}: {}: `{}` is not a number and is left out", where(*value), path, value->text));
-        return std::nullopt;
-    }
     return real;
 }
 

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace fabricast::import {
@@ -19,6 +18,8 @@ struct ImportError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+struct TreeMember;
+
 struct Tree {
     enum class Kind { empty, scalar, list, map };
     Kind kind = Kind::empty;
@@ -27,11 +28,16 @@ struct Tree {
     int line = 0;
     std::string unknown;  ///< why the text has no value ("environment variable MINIBS is not set"); empty = it has one
     std::vector<Tree> items;
-    std::vector<std::pair<std::string, Tree>> members;
+    std::vector<TreeMember> members;
     mutable bool read = false;
 
     const Tree* find(std::string_view key) const;  ///< the last of that name
     Tree* find(std::string_view key);
+};
+
+struct TreeMember {
+    std::string key;
+    Tree value;
 };
 
 /// Each throws ImportError. `told` receives a sentence for every key that appears twice.
@@ -68,6 +74,9 @@ private:
 
 /// A whole number as configuration files write it: 4096, 10_000, 3.0e4; nullopt for anything else.
 std::optional<std::int64_t> whole_number(std::string_view text);
+
+/// Any decimal number.
+std::optional<double> real_number(std::string_view text);
 
 /// GPU counts that comments mention ("preset for 128 H100 GPUs"): offered, never taken.
 std::vector<std::int64_t> gpus_in_comments(const std::string& text);

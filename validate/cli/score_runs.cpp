@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "validate/cli/command_line.hpp"
+#include "validate/score/run_fit.hpp"
 #include "validate/score/run_score.hpp"
 #include "validate/score/run_score_rules.hpp"
 
@@ -43,6 +44,7 @@ void keep(std::vector<PublishedRun>& runs, const std::vector<std::string>& wante
 int score_runs(const Arguments& arguments) {
     po::options_description named("options");
     named.add_options()("json", "everything, for programs")("full", "rules, and a line per run")(
+        "loso", "constants refitted without the source they score")(
         "source", po::value<std::string>()->default_value(""), "only rows of these sources, separated by commas")(
         "rows", po::value<std::string>()->default_value(""), "only these rows, separated by commas")(
         "jobs", po::value<int>()->default_value(0), "threads; 0: as many as there are processors")(
@@ -81,6 +83,11 @@ int score_runs(const Arguments& arguments) {
     }
     keep(runs, words_of(values["source"].as<std::string>()), &PublishedRun::source_key, "--source");
     keep(runs, words_of(values["rows"].as<std::string>()), &PublishedRun::id, "--rows");
+    if (values.count("loso") > 0) {
+        const LosoScore loso = score_loso(runs, static_cast<unsigned>(jobs));
+        print_result(values.count("json") > 0 ? loso_json(loso).dump(2) + "\n" : loso_text(loso));
+        return kDone;
+    }
     const RunScore result = fabricast::score_runs(runs, static_cast<unsigned>(jobs));
     print_result(values.count("json") > 0 ? run_score_json(result).dump(2) + "\n"
                                           : run_score_text(result, values.count("full") > 0));

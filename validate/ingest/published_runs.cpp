@@ -74,6 +74,8 @@ PublishedRun read_row(const RowReader& row, const Csv& table, std::size_t index,
     run.vpp = row.size_if_any("vpp");
     run.micro_batch = row.size("micro_batch");
     run.global_batch = row.size("global_batch");
+    run.mfu = table.number_if_any(index, "mfu");
+    run.hfu = table.number_if_any(index, "hfu");
     if (timed)
         run.step_s = table.number(index, "measured_step_s");
     if (timed && !(run.step_s > 0))

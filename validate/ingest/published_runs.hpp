@@ -41,6 +41,7 @@ struct PublishedRun {
     double step_s = 0;                                  ///< 0: the row is a verdict on memory alone
     std::string status;                                 ///< "ok", "oom"; empty where the table has no such column
     std::optional<double> reserved_gib, allocated_gib;  ///< peaks, as logged
+    std::optional<double> mfu, hfu;                     ///< as published; definitions differ
 
     std::int64_t micro_batches() const { return global_batch / (micro_batch * dp); }
 };

@@ -55,7 +55,9 @@ constexpr FillRule kRules[] = {
     {"*", "", "kv_heads", "heads", "not stated: as many as query heads"},
 
     // ---- the stack
-    {"llmfoundry", "", "software", "llm-foundry-2023", "tables of 2023: Composer, FSDP, Triton FlashAttention-1"},
+    {"llmfoundry", "overlap~PURE", "software", "llm-foundry-2023",
+     "early tables of 2023: FSDP, Triton FlashAttention-1"},
+    {"llmfoundry", "", "software", "llm-foundry-2023-torch2", "later tables of 2023, PyTorch 2.1"},
     {"korthikanti", "", "software", "megatron-2022", "Megatron-LM of the paper"},
     {"optmisc", "", "software", "megatron-2022", "Megatron-LM of 2021-22; an older generation of its kernels"},
     {"zerobubble", "", "software", "megatron-2022", "Megatron-LM of 2023 without flash attention, which fits better"},
@@ -87,11 +89,11 @@ constexpr FillRule kRules[] = {
     {"zerobubble", "", "precision", "bf16", "not stated; 16 bit either way"},
 
     // ---- what is recomputed
-    {"dgxc", "source~maxtext", "recompute", "maxtext",
-     "remat policy not stated; about a third of the forward fits times "
-     "and memory, none does not fit memory and all does not fit the times"},
+    {"dgxc", "source~maxtext", "recompute", "full", "remat_policy save_qkv_proj in the recipe's script"},
     {"dgxc", "model~DeepSeek", "recompute", "full", "not stated; low confidence"},
     {"*", "", "recompute", "none", "not stated"},
+    {"torchtitan", "overlap~SAC layer", "recompute_layers", "half", "every second layer, stated"},
+    {"ibm_fsdp", "", "recompute_layers", "hfu", "the share of recomputed blocks follows from HFU and MFU"},
 
     // ---- interleaving
     {"dgxc", "model~Nemotron-4-340B pp!=1", "vpp", "12",
@@ -120,6 +122,7 @@ constexpr FillRule kRules[] = {
     {"mlperf_405b", "", "overlap", "grad_reduce param_gather", "stated"},
     {"dgxc", "", "overlap", "grad_reduce param_gather", "recipe default"},
     {"*", "", "overlap", "", "none stated"},
+    {"dgxc", "source!~maxtext", "env", "NCCL_NVLS_ENABLE: 0", "the recipes' scripts set it"},
     {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
     {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
     {"*", "", "cp_exchange", "ring", "default of Transformer Engine"},
@@ -343,9 +346,16 @@ void Writer::training() {
     line("  layout: {{{}}}", layout);
     if (const std::string schedule = fill("schedule"); !schedule.empty())
         line("  schedule: {}", schedule);
-    if (recompute == "maxtext") {
-        recompute = "full";
-        line("  recompute_layers: {}", (3 * run_.layers + 5) / 10);
+    if (recompute == "selective") {
+        const std::string layers = rule_for(run_, "recompute_layers").value.empty() ? "" : fill("recompute_layers");
+        std::int64_t count = layers == "half" ? run_.layers / 2 : 0;
+        if (layers == "hfu" && run_.hfu && run_.mfu)  // a recomputed forward adds a third
+            count = std::min<std::int64_t>(
+                run_.layers, std::llround(3 * (*run_.hfu / *run_.mfu - 1) * static_cast<double>(run_.layers)));
+        if (count > 0) {
+            recompute = "full";
+            line("  recompute_layers: {}", count);
+        }
     }
     line("  recompute: {}", recompute);
     if (!overlap.empty())
@@ -353,6 +363,8 @@ void Writer::training() {
              zero.ends_with("keep") ? ", reshard: false" : "");
     const std::string reduce = fill("reduce");
     line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
+    if (!rule_for(run_, "env").value.empty())
+        line("comm: {{env: {{{}}}}}", fill("env"));
 }
 
 RunScenario Writer::write() {

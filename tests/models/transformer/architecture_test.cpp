@@ -87,7 +87,10 @@ TEST(Parameters, WithoutEmbeddingsAndOfPredictionModules) {
     EXPECT_NEAR(layers("qwen2-7b"), 6.53, 0.005);
     EXPECT_NEAR(layers("qwen3-0.6b"), 0.44, 0.005);
     EXPECT_NEAR(layers("qwen3-32b"), 31.2, 0.05);
-    const ParameterCount v3 = count_parameters(preset("deepseek-v3"), 129280);
+    Architecture with_module = preset("deepseek-v3");
+    with_module.mtp_layers = 1;
+    const ParameterCount v3 = count_parameters(with_module, 129280);
+    EXPECT_EQ(v3.total(), count_parameters(preset("deepseek-v3"), 129280).total());
     EXPECT_NEAR(static_cast<double>(v3.mtp + v3.embedding + v3.head) * 1e-9, 14, 0.7);
     EXPECT_EQ(count_parameters(preset("deepseek-v2"), 102400).mtp, 0);
 }
@@ -171,7 +174,6 @@ TEST(ModelFlops, EqualGptSpecialCase) {
 // DeepSeek-V3 without its prediction module, by hand: weights a token meets in the three dense and the 58 other layers.
 TEST(ModelFlops, OfLatentAttentionAndExperts) {
     Architecture a = preset("deepseek-v3");
-    a.mtp_layers = 0;
     const double attention = 7168.0 * (1536 + 512 + 64) + 128.0 * (1536 * 192 + 512 * 256 + 128 * 7168);
     const double weights = 61 * attention + 3 * 3.0 * 7168 * (18432.0) + 58 * 3.0 * 7168 * 2048 * 9 + 7168.0 * 129280;
     const double scores = 6.0 * 4096 * 61 * 128 * (192 + 128);
@@ -191,7 +193,8 @@ TEST(ModelFlops, WindowedLayersCountTheirWindow) {
     EXPECT_DOUBLE_EQ(attention_flops(a, 2, 100), 6.0 * 2 * 100 * width * 24 * 100);
     EXPECT_NE(flops_convention(a).find("at most 128 keys"), std::string::npos);
     EXPECT_NE(flops_convention(a).find("4 of 32 experts"), std::string::npos);
-    EXPECT_EQ(flops_convention(preset("gpt3-175b")), "forward + backward (3 x forward), attention scores counted in full (not halved for causality)");
+    EXPECT_EQ(flops_convention(preset("gpt3-175b")),
+              "forward + backward (3 x forward), attention scores counted in full (not halved for causality)");
 }
 
 TEST(ModelFlops, NearSixTimesParametersTimesTokens) {

@@ -85,7 +85,10 @@ double router_flops(const Architecture& a, double tokens) {
 TEST(Families, ForwardKernelsAreAThirdOfModelFlops) {
     for (const char* software : {"megatron-core-2024", "torch-fsdp"}) {
         const SoftwareFeatures& f = stack(software);
-        for (const Architecture& a : architectures()) {
+        std::vector<Architecture> all = architectures();
+        all.push_back(arch("deepseek-v3"));
+        all.back().mtp_layers = 2;
+        for (const Architecture& a : all) {
             // Tokens that divide evenly over the experts.
             const Shard s = shard(1, 1, 256 * std::max<std::int64_t>(1, a.moe.experts));
             const double length = static_cast<double>(s.sequence);

@@ -38,6 +38,13 @@ TEST(CommandLine, VersionIsOneLine) {
     EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 1);
 }
 
+TEST(CommandLine, ValidateRunsItsSibling) {
+    const Ended version = fabricast("validate --version");
+    EXPECT_EQ(version.code, 0) << version.err;
+    EXPECT_TRUE(version.out.starts_with("fabricast-validate ")) << version.out;
+    EXPECT_EQ(fabricast("validate scroe").code, 2);  // its exit code is passed on
+}
+
 TEST(CommandLine, NothingToDoIsBadInput) {
     const Ended ended = fabricast("");
     EXPECT_EQ(ended.code, 2);

@@ -255,12 +255,32 @@ TEST(Maxtext, ModelFile) {
 
 // Every complete scenario is accepted by the reader once the cluster is named.
 TEST(Frameworks, WholeScenariosLoad) {
-    Plan plan = import_torchtitan(source("frameworks/torchtitan_llama3-405b_2026.toml"), gpus(128));
-    const std::string yaml = scenario_yaml(plan) + "cluster: {nodes: 16, node: hgx-h100}\n";
-    const Scenario s = parse_scenario(yaml, "x.yaml");
-    EXPECT_EQ(s.training.layout.dp, 16);
-    EXPECT_EQ(s.training.global_batch, 32);
-    EXPECT_EQ(s.model.name, "llama3.1-405b");
+    const auto load = [](const Plan& plan, int nodes) {
+        std::string yaml = scenario_yaml(plan);
+        const std::size_t cluster = yaml.find("\ncluster:");
+        if (cluster != std::string::npos)
+            yaml.erase(cluster + 1, yaml.find("\n", yaml.find("node:", cluster)) - cluster);
+        return parse_scenario(yaml + fmt::format("cluster: {{nodes: {}, node: hgx-h100}}\n", nodes), "x.yaml");
+    };
+    const Scenario titan =
+        load(import_torchtitan(source("frameworks/torchtitan_llama3-405b_2026.toml"), gpus(128)), 16);
+    EXPECT_EQ(titan.training.layout.dp, 16);
+    EXPECT_EQ(titan.training.global_batch, 32);
+    EXPECT_EQ(titan.model.name, "llama3.1-405b");
+    const Scenario factory =
+        load(import_llama_factory(source("frameworks/llamafactory_qwen3-30b-a3b_megatron.yaml"), gpus(8)), 1);
+    EXPECT_EQ(factory.training.layout.ep, 2);
+    EXPECT_EQ(factory.training.layout.pp, 4);
+    EXPECT_EQ(factory.model.moe.experts, 128);
+    const Scenario axolotl = load(import_axolotl(source("frameworks/axolotl_llama3.1-8b_hsdp-tp.yaml"), {}), 2);
+    EXPECT_EQ(axolotl.training.layout.shard_group, 4);
+    const Scenario foundry = load(import_llm_foundry(source("frameworks/llmfoundry_mpt-70b.yaml"), gpus(64)), 8);
+    EXPECT_EQ(foundry.training.layout.dp, 64);
+    Plan nemo = import_nemo(source("frameworks/nemo_llama3.1-405b.yaml"), {});
+    nemo.model_keys.push_back("vocab: 128256");
+    const Scenario meta = load(nemo, 576);
+    EXPECT_EQ(meta.training.layout.vpp, 7);
+    EXPECT_EQ(meta.model.kv_heads, 16);
 }
 
 TEST(Trees, BrokenFilesAreRefusedWithTheirPlace) {

@@ -128,7 +128,9 @@ TEST(Hf, PresetsAreTheSameShapes) {
                                        {"llama3.1-8b", "llama-3.1-8b"}}) {
         Architecture known = *find_architecture(preset);
         known.name = file;
-        HfConfig config = read_hf_config(data_file(std::string("hf/") + file + ".json"), std::string(file) + ".json");
+        known.mtp_layers = std::string_view(preset) == "deepseek-v3" ? 1 : 0;  // the preset leaves the module out
+        const HfConfig config =
+            read_hf_config(data_file(std::string("hf/") + file + ".json"), std::string(file) + ".json");
         EXPECT_EQ(model_lines(config.model), model_lines(known)) << preset;
     }
 }

@@ -182,6 +182,24 @@ TEST(Megatron, OldNamesAbbreviationsAndHybridModels) {
     EXPECT_EQ(swiglu.model->ffn, 10880);  // 8/3 of 4096, down to a multiple of 64
 }
 
+TEST(Megatron, ExchangesAndRecomputedLayers) {
+    const auto launch = [](const std::string& flags) {
+        return import_megatron({"x.sh", "torchrun pretrain_gpt.py --num-layers 8 " + flags + "\n"}, {});
+    };
+    const Plan plan = launch(
+        "--cp-comm-type a2a --moe-token-dispatcher-type flex --moe-expert-capacity-factor 1.25 "
+        "--recompute-granularity full --recompute-method block --recompute-num-layers 3");
+    EXPECT_EQ(plan.context_exchange, "ulysses");
+    EXPECT_EQ(plan.expert_dispatch, "node_aware");
+    EXPECT_EQ(plan.capacity_factor, 1.25);
+    EXPECT_EQ(plan.recompute_layers, 3);
+    const std::string yaml = scenario_yaml(plan);
+    EXPECT_NE(yaml.find("moe: {dispatch: node_aware, capacity_factor: 1.25}"), std::string::npos) << yaml;
+    EXPECT_NE(yaml.find("cp_exchange: ulysses"), std::string::npos);
+    EXPECT_NE(yaml.find("recompute_layers: 3"), std::string::npos);
+    EXPECT_TRUE(says(launch("--cp-comm-type a2a+p2p"), "two-level"));
+}
+
 TEST(Megatron, PipelineLayouts) {
     const std::vector<std::int64_t> expected = {1, 2, 2, 0};
     EXPECT_EQ(pipeline_layout("Et|(tt|)*2mL"), expected);

@@ -12,13 +12,11 @@ namespace {
 const char* const kHeader =
     "id,source,gpu,gpus,gpus_per_node,intranode,internode,model,params_b,layers,hidden,heads,kv_heads,ffn_hidden,vocab,"
     "seq_len,experts,topk,precision,tp,sp,pp,vpp,cp,ep,dp,zero_stage_or_fsdp,micro_batch,global_batch,recompute,"
-    "flash_attention,overlap,measured_step_s,notes,source_key,config\n";
+    "flash_attention,overlap,measured_step_s,mfu,hfu,notes,source_key,config\n";
 
 std::string row(const std::string& gpus, const std::string& step, const std::string& config) {
-    return "a-1,paper,H100-80G-SXM," + gpus +
-           ",8,,,m,8.03,32,4096,32,8,14336,,8192,,,bf16,2,no,1,,1,1,4,,1,16,,yes,,"
-           "" +
-           step + ",\"two, words\",a," + config + "\n";
+    return "a-1,paper,H100-80G-SXM," + gpus + ",8,,,m,8.03,32,4096,32,8,14336,,8192,,,bf16,2,no,1,,1,1,4,,1,16,,yes,," +
+           step + ",0.4,,\"two, words\",a," + config + "\n";
 }
 
 TEST(PublishedRuns, ReadsTheCollectionCompletely) {
