@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "models/collectives/exchange.hpp"
+#include "models/parallel/eager_replay.hpp"
+#include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
 
@@ -16,51 +18,8 @@ namespace {
 
 using program::Program;
 
-// CUDA context 300-500 MB (public memory estimators).
-constexpr Bytes kContextBytes = 450'000'000;
-// Buffers of a NCCL communicator: 342 MB for 2 GPUs, 392 MB for 4 to 8 (published system tables of a serving estimator).
-constexpr Bytes kCommunicatorBytes = 392'000'000;
-// Reserved / allocated by the caching allocator: median 1.038, range 1.007-1.093 (344 published records, 8 GPUs).
-constexpr double kAllocatorOverhead = 0.038;
-
 // Thread blocks of a node-aware dispatch (DeepEP's default in training).
 constexpr int kDispatchSms = 24;
-
-Bytes share(Bytes bytes, std::int64_t parts) { return (bytes + parts - 1) / parts; }
-
-void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software,
-                     const StageParameters& parameters) {
-    const Layout& l = plan.layout;
-    const Held held = parameters.sum();
-    const Sharding dense = dense_sharding(l), experts = expert_sharding(l);
-    const Bytes weight = plan.precision == Precision::fp32 ? 4 : 2;
-    const Bytes gradient = software.fp32_gradients || plan.precision == Precision::fp32 ? 4 : 2;
-    const Bytes optimizer = plan.precision == Precision::fp32 ? 8 : 12;
-    const auto set = [&](MemoryCause cause, Bytes bytes) { t.base_memory[static_cast<std::size_t>(cause)] = bytes; };
-    const auto state = [&](Bytes width, int from) {
-        const bool cut = l.zero >= from;
-        return share(held.dense * width, cut ? dense.ranks : 1) + share(held.expert * width, cut ? experts.ranks : 1);
-    };
-    set(MemoryCause::weights, state(weight, 3));
-    set(MemoryCause::gradients, state(gradient, 2));
-    set(MemoryCause::optimizer, state(optimizer, 1));
-    set(MemoryCause::context, kContextBytes);
-    const int communicators = (l.tp > 1) + (replicas(l) * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);
-    set(MemoryCause::communication, communicators * kCommunicatorBytes);
-}
-
-program::MemoryPeak with_allocator(program::MemoryPeak peak) {
-    Bytes tensors = 0;
-    for (std::size_t c = 0; c < kMemoryCauseCount; ++c) {
-        if (static_cast<MemoryCause>(c) != MemoryCause::context &&
-            static_cast<MemoryCause>(c) != MemoryCause::communication)
-            tensors += peak.parts[c];
-    }
-    const Bytes extra = static_cast<Bytes>(kAllocatorOverhead * static_cast<double>(tensors));
-    peak.parts[static_cast<std::size_t>(MemoryCause::temporary)] += extra;
-    peak.total += extra;
-    return peak;
-}
 
 // Groups, shapes, plans and demands of one slot.
 class GroupBook {
@@ -154,6 +113,7 @@ public:
           plan_(plan),
           l_(plan.layout),
           software_(software),
+          compute_(compute),
           comm_(comm),
           costs_(compute, software),
           map_(plan.layout),
@@ -182,7 +142,7 @@ private:
             const StageParameters parameters = stage_parameters(a_, l_, stage);
             set_base_memory(tmpl, plan_, software_, parameters);
             summary.parameters = parameters.total();
-            summary.memory = with_allocator(program::peak_memory(tmpl));
+            summary.memory = stage_peak(a_, plan_, software_, compute_, stage, tmpl);
             summary.in_flight = most_in_flight(orders[static_cast<std::size_t>(stage)]);
             out_.stages.push_back(std::move(summary));
         }
@@ -396,6 +356,7 @@ private:
     const TrainingPlan& plan_;
     const Layout& l_;
     const SoftwareFeatures& software_;
+    const ComputeModel& compute_;
     const CommModel& comm_;
     CostBook costs_;
     RankMap map_;
@@ -423,12 +384,15 @@ std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan
         std::vector<CallInfo> calls;
         CostBook costs(compute, software);
         const std::vector<ScheduleStep>& order = orders[static_cast<std::size_t>(stage)];
-        build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
+        if (replays_tensors(a, plan, software))  // needs no template
+            program.templates.emplace_back();
+        else
+            build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
         set_base_memory(program.templates.back(), plan, software, parameters);
         summary.parameters = parameters.total();
-        summary.memory = with_allocator(program::peak_memory(program.templates.back()));
+        summary.memory = stage_peak(a, plan, software, compute, stage, program.templates.back());
         summary.in_flight = most_in_flight(order);
         out.push_back(std::move(summary));
     }

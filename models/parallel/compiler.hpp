@@ -1,9 +1,7 @@
 // Transformer + layout + cluster -> Program, with the memory of every stage.
 //
-// Static memory of a rank with P parameters (16-bit weights; a fp32 copy and two Adam moments make 12 B):
-//   weights 2 P (/dp with ZeRO-3), gradients 4 P or 2 P (/dp with ZeRO-2 and 3), optimizer 12 P (/dp with ZeRO-1, 2, 3)
-// Activations come from a replay of the template in order. Outside tensors: CUDA context and communicator buffers
-// (constants at the head of the .cpp); the allocator reserves a little more than it hands out.
+// Activations come from a replay of the template in order; static memory, what lies outside tensors and the allocator:
+// memory.hpp.
 #pragma once
 
 #include <array>

@@ -39,6 +39,7 @@ struct SoftwareFeatures {
     std::string attention = "fa2";  ///< "unfused", a key of GpuSpec::attention, or "auto" (resolve_attention)
     Fusion fusion = Fusion::fused;  ///< norms, activations, residuals
     bool dropout = false;
+    bool tensor_replay = false;          ///< memory by replaying every tensor (models/parallel/eager_replay.hpp)
     bool fp32_gradients = true;          ///< weight gradients accumulate in fp32 in the GEMM
     bool fp32_reduce = true;             ///< gradients travel in fp32
     bool split_projections = false;      ///< q, k, v and gate, up are GEMMs of their own

@@ -213,6 +213,30 @@ SoftwareFeatures torchtitan_2024_eager() {
     return f;
 }
 
+SoftwareFeatures nanotron_2024() {
+    SoftwareFeatures f = torch_fsdp();
+    f.name = "nanotron-2024";
+    f.split_projections = false;
+    f.tensor_replay = true;
+    f.fp32_gradients = true;
+    f.fp32_reduce = true;
+    f.logits_memory_per_logit = 8;
+    f.loss_bytes_per_logit = 32;
+    f.tp_backward_overlap = true;
+    f.allocator_expandable = false;
+    f.sources = {
+        "FlashAttention-2, Triton RMSNorm and rotary kernels, other pointwise work eager, one product for q, k, v and "
+        "one for gate and up: huggingface/nanotron models/llama.py",
+        "16-bit gradients accumulate into fp32 ones after the backward of a micro-batch, fp32 gradients are reduced: "
+        "optim/gradient_accumulator.py",
+        "asynchronous tensor-parallel layers: reduction beside the weight gradient, "
+        "parallel/tensor_parallel/functional.py",
+        "8 bytes held per logit: fp32 copy and fp32 softmax; 32 bytes moved (fp32 loss, eager)",
+        "25 us per kernel: eager PyTorch issues one in 10-45 us (estimate)",
+    };
+    return f;
+}
+
 SoftwareFeatures llm_foundry_2023() {
     SoftwareFeatures f = torch_fsdp();
     f.name = "llm-foundry-2023";
@@ -280,6 +304,7 @@ const std::vector<SoftwareFeatures>& software_stacks() {
         torchtitan_2024(),
         torchtitan_2024_compile(),
         torchtitan_2024_eager(),
+        nanotron_2024(),
         llm_foundry_2023(),
         llm_foundry_2023_torch2(),
         megatron_deepspeed_2023("deepspeed-2023"),

@@ -24,6 +24,8 @@ int dispatch(const Arguments& arguments);
 int score(const Arguments& arguments);
 /// fabricast-validate score runs FILE ...; arguments after the kind.
 int score_runs(const Arguments& arguments);
+/// fabricast-validate score memory FILE ...; arguments after the kind.
+int score_memory(const Arguments& arguments);
 /// fabricast-validate score gemm|attention FILE; arguments after the kind.
 int score_kernels(const std::string& kind, const Arguments& arguments);
 

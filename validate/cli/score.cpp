@@ -36,6 +36,8 @@ void score_logs(const std::vector<std::string>& files, const PlatformHint& hint,
 int score(const Arguments& arguments) {
     if (!arguments.empty() && arguments.front() == "runs")
         return score_runs(Arguments(arguments.begin() + 1, arguments.end()));
+    if (!arguments.empty() && arguments.front() == "memory")
+        return score_memory(Arguments(arguments.begin() + 1, arguments.end()));
     if (!arguments.empty() && (arguments.front() == "gemm" || arguments.front() == "attention"))
         return score_kernels(arguments.front(), Arguments(arguments.begin() + 1, arguments.end()));
     po::options_description named("options");
@@ -70,7 +72,7 @@ int score(const Arguments& arguments) {
         values.count("words") > 0 ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>();
     if (words.empty() || words.front() != "nccl") {
         throw UsageError(
-            fmt::format("fabricast-validate score: {}; known are nccl, runs, gemm and attention; usage: {}",
+            fmt::format("fabricast-validate score: {}; known are nccl, runs, memory, gemm and attention; usage: {}",
                         words.empty() ? "what to score is missing" : "unknown kind `" + words.front() + "`", kUsage));
     }
     const std::vector<std::string> files(words.begin() + 1, words.end());

@@ -1,5 +1,7 @@
 #include "validate/ingest/published_runs.hpp"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "validate/ingest/csv.hpp"
@@ -34,14 +36,14 @@ private:
     const std::string& file_;
 };
 
-PublishedRun read_row(const RowReader& row, const Csv& table, std::size_t index) {
+PublishedRun read_row(const RowReader& row, const Csv& table, std::size_t index, bool timed) {
     PublishedRun run;
     run.id = row.text("id");
     run.source_key = row.text("source_key");
     run.source = row.text("source");
     run.notes = row.text("notes");
     run.line = table.line(index);
-    run.full = true;
+    run.full = timed;
     run.gpu = row.text("gpu");
     run.intranode = row.text("intranode");
     run.internode = row.text("internode");
@@ -74,8 +76,9 @@ PublishedRun read_row(const RowReader& row, const Csv& table, std::size_t index)
     run.global_batch = row.size("global_batch");
     run.mfu = table.number_if_any(index, "mfu");
     run.hfu = table.number_if_any(index, "hfu");
-    run.step_s = table.number(index, "measured_step_s");
-    if (!(run.step_s > 0))
+    if (timed)
+        run.step_s = table.number(index, "measured_step_s");
+    if (timed && !(run.step_s > 0))
         row.refuse(fmt::format("measured_step_s: {} s is no step time", run.step_s));
     if (run.tp * run.pp * run.cp * run.dp != run.gpus)
         row.refuse(fmt::format("tp {} x pp {} x cp {} x dp {} is not the {} GPUs of the row", run.tp, run.pp, run.cp,
@@ -87,12 +90,57 @@ std::vector<PublishedRun> read(const Csv& table, const std::string& file) {
     std::vector<PublishedRun> runs;
     for (std::size_t i = 0; i < table.size(); ++i) {
         if (table.text(i, "config") == "full")
-            runs.push_back(read_row(RowReader(table, i, file), table, i));
+            runs.push_back(read_row(RowReader(table, i, file), table, i, true));
+    }
+    return runs;
+}
+
+// "peak alloc 66.55 GiB measured" among other notes.
+std::optional<double> allocated_in(const std::string& notes) {
+    constexpr std::string_view kWords = "peak alloc ";
+    const std::size_t at = notes.find(kWords);
+    if (at == std::string::npos)
+        return std::nullopt;
+    const std::size_t begin = at + kWords.size(), end = notes.find(" GiB", begin);
+    double value = 0;
+    if (end == std::string::npos ||
+        std::from_chars(notes.data() + begin, notes.data() + end, value).ptr != notes.data() + end)
+        return std::nullopt;
+    return value;
+}
+
+std::vector<PublishedRun> read_memory(const Csv& table, const std::string& file) {
+    std::vector<PublishedRun> runs;
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const bool full = table.text(i, "config") == "full";
+        const std::string status = table.has("status") ? table.text(i, "status") : "";
+        const std::optional<double> noted = allocated_in(table.text(i, "notes"));
+        if (!(full || !status.empty()) || (status.empty() && !noted))
+            continue;
+        const RowReader row(table, i, file);
+        if (!status.empty() && status != "ok" && status != "oom")
+            row.refuse(fmt::format("column status: `{}` is neither ok nor oom", status));
+        PublishedRun run = read_row(row, table, i, full);
+        run.status = status;
+        run.allocated_gib = noted;
+        if (table.has("mem_reserved_gib"))
+            run.reserved_gib = table.number_if_any(i, "mem_reserved_gib");
+        if (table.has("mem_allocated_gib"))
+            run.allocated_gib = table.number_if_any(i, "mem_allocated_gib");
+        runs.push_back(std::move(run));
     }
     return runs;
 }
 
 }  // namespace
+
+std::vector<PublishedRun> read_memory_runs(const std::filesystem::path& path) {
+    return read_memory(Csv::read(path), path.string());
+}
+
+std::vector<PublishedRun> parse_memory_runs(std::string_view text, const std::string& file) {
+    return read_memory(Csv::parse(text, file), file);
+}
 
 std::vector<PublishedRun> read_published_runs(const std::filesystem::path& path) {
     return read(Csv::read(path), path.string());

@@ -38,8 +38,10 @@ struct PublishedRun {
     std::int64_t tp = 1, pp = 1, cp = 1, ep = 1, dp = 1, micro_batch = 0, global_batch = 0;
     std::optional<std::int64_t> vpp;
     // result
-    double step_s = 0;
-    std::optional<double> mfu, hfu;  ///< as published; definitions differ
+    double step_s = 0;                                  ///< 0: the row is a verdict on memory alone
+    std::string status;                                 ///< "ok", "oom"; empty where the table has no such column
+    std::optional<double> reserved_gib, allocated_gib;  ///< peaks, as logged
+    std::optional<double> mfu, hfu;                     ///< as published; definitions differ
 
     std::int64_t micro_batches() const { return global_batch / (micro_batch * dp); }
 };
@@ -48,5 +50,10 @@ struct PublishedRun {
 /// itself.
 std::vector<PublishedRun> read_published_runs(const std::filesystem::path& path);
 std::vector<PublishedRun> parse_published_runs(std::string_view text, const std::string& file);
+
+/// The rows that say something on memory: a status, a reserved or allocated peak (columns mem_reserved_gib,
+/// mem_allocated_gib, or "peak alloc X GiB" in the notes). Those that ran out of memory have no step time.
+std::vector<PublishedRun> read_memory_runs(const std::filesystem::path& path);
+std::vector<PublishedRun> parse_memory_runs(std::string_view text, const std::string& file);
 
 }  // namespace fabricast

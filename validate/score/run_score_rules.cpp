@@ -39,6 +39,8 @@ constexpr FillRule kRules[] = {
     {"*", "model~MPT", "style", "mpt", "MPT: LayerNorm and linear layers without biases, learned positions, tied head"},
     {"*", "model~Nemotron", "style", "nemotron", "squared ReLU, LayerNorm, rotary positions, no biases"},
     {"*", "model~Maverick", "style", "preset llama4-maverick", "the published architecture"},
+    {"nanotron_sweep", "model~3.57B", "style", "llama tied", "tied head: the stated parameter count has one table"},
+    {"nanotron_sweep", "", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
     {"*", "model~Llama", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
     {"*", "model~InternLM", "style", "llama", "gated MLP, RMSNorm, rotary positions"},
     {"*", "model~Grok", "style", "preset grok-1", "the published architecture, cut to the layers of the row"},
@@ -75,6 +77,7 @@ constexpr FillRule kRules[] = {
     {"ibm_fsdp", "", "software", "torch-fsdp-compile", "compiled, stated"},
     {"kempner_h200", "overlap~compile", "software", "torch-fsdp-compile", "compiled, stated"},
     {"kempner_h200", "", "software", "torch-fsdp", "eager"},
+    {"nanotron_sweep", "", "software", "nanotron-2024", "nanotron, stated"},
     {"internevo", "", "software", "internevo-2023", "InternEvo v0.2.1, stated"},
 
     {"llmfoundry", "overlap~PURE", "reduce", "bf16", "FSDP mixed precision PURE reduces in 16 bit"},
@@ -117,6 +120,7 @@ constexpr FillRule kRules[] = {
     {"*", "", "zero", "0", "none stated"},
     {"*", "zero~SDP", "overlap", "grad_reduce param_gather", "FSDP prefetches and reduces beside compute"},
     {"internevo", "", "overlap", "grad_reduce", "stated"},
+    {"nanotron_sweep", "", "overlap", "grad_reduce", "gradient buckets reduced from a backward hook"},
     {"mlperf_405b", "", "overlap", "grad_reduce param_gather", "stated"},
     {"dgxc", "", "overlap", "grad_reduce param_gather", "recipe default"},
     {"*", "", "overlap", "", "none stated"},
@@ -289,6 +293,8 @@ void Writer::model() {
     line("  kv_heads: {}", kv_heads);
     line("  ffn: {}", run_.ffn ? *run_.ffn : feed_forward(kv_heads, vocab));
     line("  vocab: {}", vocab);
+    if (style == "llama tied")
+        line("  tied_embeddings: true");
     if (style == "mpt")
         line("  biases: false");
     if (style == "nemotron") {

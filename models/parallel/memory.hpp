@@ -1,0 +1,31 @@
+// Memory of a pipeline stage: what is held all the time, what lies outside tensors, what the allocator adds.
+//
+// Static memory of a rank with P parameters (bytes a parameter):
+//   weights 2 (4 in fp32; /dp with ZeRO-3), gradients 4 or 2 (/dp with ZeRO-2 and 3), optimizer 12: fp32 copy and two
+//   Adam moments (8 in fp32: no copy), /dp with ZeRO-1, 2, 3
+// Outside tensors: CUDA context; buffers of every NCCL communicator. Stacks that are replayed tensor by tensor
+// (eager_replay.hpp) count communicators as PyTorch makes them: world, tp, dp, the group of the gradient norm, a pair
+// with each pipeline neighbour.
+// The allocator reserves more than it hands out: a share on top, or what the replay finds; memory whose replay fails
+// within the GPU is the replay's without limit.
+#pragma once
+
+#include "models/parallel/stage_builder.hpp"
+#include "models/program/program.hpp"
+
+namespace fabricast {
+
+void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software,
+                     const StageParameters& parameters);
+
+/// Context and communicators of a rank of a replayed stack.
+Bytes outside_tensors(const TrainingPlan& plan, std::int64_t stage);
+
+/// Peak of a stage whose template has its base memory.
+program::MemoryPeak stage_peak(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+                               const ComputeModel& compute, std::int64_t stage, const program::Template& t);
+
+/// Of a peak of stage_peak without replay: what is handed out, without the allocator's share, context, communicators.
+Bytes allocated_peak(const program::MemoryPeak& peak);
+
+}  // namespace fabricast
