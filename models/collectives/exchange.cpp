@@ -18,7 +18,8 @@ namespace {
 constexpr Bytes kLowLatencyLimit = 16 * 1024;    // NCCL_P2P_LL_THRESHOLD
 constexpr Bytes kChannelPart = Bytes{16} << 20;  // 32 slots of 512 KiB
 constexpr std::uint32_t kPeerChannels = 2, kMostChannels = 32;
-constexpr std::uint32_t kPeersAtOnce = 8;  // operations of one batch on a channel
+constexpr std::uint32_t kPeersAChannel = 4;  // network peers, before each gets fewer channels
+constexpr std::uint32_t kPeersAtOnce = 8;    // operations of one batch on a channel
 
 // GB/s of one channel between NVLink peers, by generation: send-recv of 8x H100 runs at 80, 82, 162, 300 GB/s at 32, 64,
 // 128, 256 MiB (4, 4, 8, 16 channels), of 8x A100 at 111 GB/s at 128 MiB (8); B200 all-to-all of two ranks needs 34.
@@ -43,8 +44,12 @@ constexpr auto local = PairWays::local, cross = PairWays::cross;
 }  // namespace
 
 std::uint32_t pair_channels(bool local_nvlink, std::uint32_t ranks, Bytes message) {
-    if (!local_nvlink)
-        return kPeerChannels;
+    if (!local_nvlink) {
+        std::uint32_t peer = kPeerChannels;
+        while (peer > 1 && peer * ranks > kPeersAChannel * kMostChannels)
+            peer /= 2;
+        return peer;
+    }
     std::uint32_t channels = std::max(1u, kMostChannels / std::bit_ceil(ranks));
     while (channels < kMostChannels && message / channels > kChannelPart)
         channels *= 2;

@@ -13,10 +13,11 @@
 //
 // Latency (passes first, holds no link): launch and hops, one more posting for each further peer, on one NVLink node the
 // ramp to full rate and a rank's copy to itself; tables in exchange.cpp. Messages of at most 16 KiB to peers of the own
-// node run with LL (two wire bytes a byte). A rank has 32 channels, a pair over the network 2, a pair on NVLink 32 / n
+// node run with LL (two wire bytes a byte). A rank has 32 channels, a pair over the network 2 (1 where 2 x ranks pass 4 x 32), a pair on NVLink 32 / n
 // (n rounded up to a power of two), doubled while a channel's part is above 16 MiB.
 //
-// Not modelled: order of rounds (the sum over links is the same), incast at a receiver beyond its link rate.
+// Not modelled: order of rounds (the sum over links is the same), incast at a receiver beyond its link rate, NCCL 2.29.2 and
+// later, which keep two channels a network peer at any size.
 // Source: NCCL 2.28.9 src/enqueue.cc, src/graph/paths.cc; fits on one-node tables (aiconfigurator 095f58a).
 #pragma once
 

@@ -67,9 +67,17 @@ HopLatency nvlink_ring_latency(GpuGeneration generation, Protocol p) {
 
 namespace {
 
+/// Levels under the root of the binary trees over nodes (wiring.hpp). NCCL's tuner counts floor(log2 nodes).
+int tree_depth(const TunerInput& tuner) { return std::bit_width(tuner.nodes - 1); }
+
 /// NCCL's own figures, and the fitted ones on one node.
 double table_latency_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
+    if (in.algorithm == Algorithm::tree || in.algorithm == Algorithm::nvls_tree) {
+        const Algorithm as = tuner.one_rank_a_node ? Algorithm::tree : in.algorithm;
+        const double uncounted = tree_depth(tuner) - (std::bit_width(tuner.nodes) - 1);
+        return (in.entry.latency_us + 2 * uncounted * hop_latency_us(as, in.protocol, true, true)) * 1e-6;
+    }
     if (in.algorithm != Algorithm::ring) {
         return in.entry.latency_us * 1e-6;
     }
@@ -105,11 +113,10 @@ double ring_latency_s(const LatencyInput& in) {
 
 /// Network hops on the longest path of a chain or tree.
 double network_hops(const LatencyInput& in) {
-    const double depth = static_cast<double>(std::bit_width(in.tuner.nodes)) - 1;
     if (in.algorithm == Algorithm::ring) {
         return in.tuner.nodes == 1 ? 0 : chain_crossings(in.tuner);
     }
-    return in.algorithm == Algorithm::pat ? depth : 2 * depth;
+    return in.algorithm == Algorithm::pat ? std::bit_width(in.tuner.nodes) - 1 : 2 * tree_depth(in.tuner);
 }
 
 /// Trees with Simple over nodes: chunks that find the slots of their connection empty.

@@ -7,18 +7,18 @@
 namespace fabricast {
 namespace {
 
-ServerRates rates_of(const Scenario& s) {
+ServerRates rates_of(const GpuSpec& gpu, const NodeSpec& node) {
     ServerRates rates;
-    rates.nvlink_bytes_per_s = s.gpu.nvlink_achieved_bytes_per_s;
-    rates.nvlink_latency_s = s.node.nvlink_latency_s;
-    rates.pcie_bytes_per_s = s.gpu.pcie_bytes_per_s;
-    rates.pcie_latency_s = s.node.pcie_latency_s;
-    rates.uplink_bytes_per_s = s.node.uplink_bytes_per_s > 0 ? s.node.uplink_bytes_per_s : s.gpu.pcie_bytes_per_s;
-    rates.host_bytes_per_s = s.node.host_bytes_per_s;
-    rates.socket_bytes_per_s = s.node.socket_bytes_per_s;
-    rates.socket_latency_s = s.node.pcie_latency_s;
-    rates.nic_bytes_per_s = s.node.nic_bits_per_s / 8 * s.node.nic_efficiency;
-    rates.nic_latency_s = s.node.nic_latency_s;
+    rates.nvlink_bytes_per_s = gpu.nvlink_achieved_bytes_per_s;
+    rates.nvlink_latency_s = node.nvlink_latency_s;
+    rates.pcie_bytes_per_s = gpu.pcie_bytes_per_s;
+    rates.pcie_latency_s = node.pcie_latency_s;
+    rates.uplink_bytes_per_s = node.uplink_bytes_per_s > 0 ? node.uplink_bytes_per_s : gpu.pcie_bytes_per_s;
+    rates.host_bytes_per_s = node.host_bytes_per_s;
+    rates.socket_bytes_per_s = node.socket_bytes_per_s;
+    rates.socket_latency_s = node.pcie_latency_s;
+    rates.nic_bytes_per_s = node.nic_bits_per_s / 8 * node.nic_efficiency;
+    rates.nic_latency_s = node.nic_latency_s;
     return rates;
 }
 
@@ -30,7 +30,7 @@ ServerRates by_lane(ServerRates rates, const GpuSpec& gpu) {
 
 ServerShape from_file(const Scenario& s) {
     MachineRates rates;
-    rates.rates = by_lane(rates_of(s), s.gpu);
+    rates.rates = by_lane(rates_of(s.gpu, s.node), s.gpu);
     rates.nic_efficiency = s.node.nic_efficiency;
     rates.nvswitch_links = s.gpu.nvlink_achieved_bytes_per_s > 0 ? nvlink_lanes(s.gpu) : 0;
     const bool told = std::all_of(s.machine->nics.begin(), s.machine->nics.end(),
@@ -54,16 +54,15 @@ ServerShape pcie_board(const NodeSpec& node, const ServerRates& rates) {
 
 }  // namespace
 
-bool is_plain_node(const Scenario& s) {
-    return !s.machine && s.node.board == Board::nvswitch && s.node.nvlink_domain == 1;
-}
+bool is_plain_node(const NodeSpec& node) { return node.board == Board::nvswitch && node.nvlink_domain == 1; }
 
-ServerShape server_shape(const Scenario& s) {
-    if (s.machine)
-        return from_file(s);
-    const NodeSpec& node = s.node;
-    const ServerRates rates = rates_of(s), lane = by_lane(rates, s.gpu);
-    const std::uint32_t lanes = nvlink_lanes(s.gpu);
+bool is_plain_node(const Scenario& s) { return !s.machine && is_plain_node(s.node); }
+
+ServerShape server_shape(const Scenario& s) { return s.machine ? from_file(s) : server_shape(s.gpu, s.node); }
+
+ServerShape server_shape(const GpuSpec& gpu, const NodeSpec& node) {
+    const ServerRates rates = rates_of(gpu, node), lane = by_lane(rates, gpu);
+    const std::uint32_t lanes = nvlink_lanes(gpu);
     switch (node.board) {
         case Board::cube_mesh: return hybrid_cube_mesh_server(node.nics, lane);
         case Board::pairs: {
@@ -77,7 +76,7 @@ ServerShape server_shape(const Scenario& s) {
         case Board::nvswitch: break;
     }
     ServerShape shape = nvswitch_server(node.gpus, node.nics, rates);
-    shape.nvswitch = s.gpu.nvlink_achieved_bytes_per_s > 0;
+    shape.nvswitch = gpu.nvlink_achieved_bytes_per_s > 0;
     shape.nodes_per_nvlink_domain = shape.nvswitch ? node.nvlink_domain : 1;
     return shape;
 }

@@ -12,4 +12,8 @@ bool is_plain_node(const Scenario& scenario);
 /// The board of the preset, or the server as its topology file tells. Throws std::invalid_argument as builders do.
 ServerShape server_shape(const Scenario& scenario);
 
+/// The same of a preset alone.
+bool is_plain_node(const NodeSpec& node);
+ServerShape server_shape(const GpuSpec& gpu, const NodeSpec& node);
+
 }  // namespace fabricast

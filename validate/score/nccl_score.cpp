@@ -126,7 +126,7 @@ NcclScore score_nccl(const RunCases& cases, bool leave_one_out) {
                             : catalogue_constants(run.platform.expected, run.platform.gpu);
             known = !fit || fit->knows(run);
         }
-        CurveScore one = score_curve(run, with_collisions(constants, run.kind, run.platform.nodes), launch, known);
+        CurveScore one = score_curve(run, with_collisions(constants, run.kind, run.platform), launch, known);
         if (!one.points.empty()) {
             score.curves.push_back(std::move(one));
         }

@@ -1,6 +1,7 @@
 #include "validate/score/network_fit.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -19,11 +20,10 @@ double measured_us(const NcclPoint& point) { return point.out_of_place.time_us.v
 bool is_tree(Algorithm a) { return a == Algorithm::tree || a == Algorithm::nvls_tree; }
 
 double hops(Algorithm a, Collective kind, std::uint32_t nodes) {
-    const double others = nodes - 1.0, depth = std::floor(std::log2(static_cast<double>(nodes)));
     if (a == Algorithm::ring) {
-        return others * (kind == Collective::all_reduce ? 2 : 1);
+        return (nodes - 1.0) * (kind == Collective::all_reduce ? 2 : 1);
     }
-    return a == Algorithm::pat ? depth : 2 * depth;
+    return a == Algorithm::pat ? std::bit_width(nodes) - 1 : 2 * std::bit_width(nodes - 1);
 }
 
 std::vector<const NcclPoint*> points_of(const RunCase& run) {
@@ -55,21 +55,32 @@ std::optional<double> efficiency_of(const RunCase& run, const NcclPoint& largest
 
 /// The extra cost of a network hop with which a ring's prediction meets the point; nothing where it hardly shows.
 std::optional<double> ring_hop(const RunCase& run, NetworkConstants constants, const NcclPoint& point) {
-    Protocol protocol = Protocol::simple;
+    constexpr double kChunk = 2 * kMiB;
+    Predictor::Prediction last;
     const double steps = (run.run.ranks - 1.0) * (run.kind == Collective::all_reduce ? 2 : 1);
     const auto time = [&](double hop) {
         std::fill(std::begin(constants.timing.hop_us), std::end(constants.timing.hop_us), hop);
-        const auto p = Predictor(run.platform, constants, run.settings).predict(run.kind, point.bytes);
-        protocol = p.protocol;
-        return p.time_us;
+        last = Predictor(run.platform, constants, run.settings).predict(run.kind, point.bytes);
+        return last.time_us;
     };
     const double without = time(0), measured = measured_us(point);
+    const Protocol protocol = last.protocol;
+    if (static_cast<double>(point.bytes) > kChunk * run.run.ranks * last.channels)
+        return std::nullopt;
     TunerInput tuner;
     tuner.one_rank_a_node = run.platform.node.gpus == 1;
     const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9) * ring_hop_share(tuner, protocol);
-    if (time(1) - without < hops / 2)
+    const auto shows = [&](double hop) { return time(hop + 1) - time(hop) >= hops / 2; };
+    if (shows(0))
+        return (measured - without) / hops;
+    if (measured < without)
         return std::nullopt;
-    return (measured - without) / hops;
+    double low = 0, high = measured / hops;  // the path alone takes as long
+    for (int step = 0; step < 12; ++step) {
+        const double middle = (low + high) / 2;
+        (time(middle) < measured ? low : high) = middle;
+    }
+    return shows(high) ? std::optional<double>(high) : std::nullopt;
 }
 
 struct Residual {

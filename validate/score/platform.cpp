@@ -163,6 +163,7 @@ std::string preset_name(const NcclRun& run, const PlatformHint& hint, bool& name
 
 void use_part(Platform& platform, std::uint32_t gpus) {
     NodeSpec& node = platform.node;
+    platform.board = node;
     platform.board_gpus = node.gpus;
     if (gpus > node.gpus) {
         throw PlatformError(fmt::format("{} ranks on a node of {} GPUs ({})", gpus, node.gpus, node.name));

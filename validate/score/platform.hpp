@@ -29,7 +29,8 @@ struct PlatformHint {
 
 struct Platform {
     GpuSpec gpu;
-    NodeSpec node;  ///< as used: gpus and nics taking part, rate of one of these nics
+    NodeSpec node;   ///< as used: gpus and nics taking part, rate of one of these nics
+    NodeSpec board;  ///< the whole server, adapters as told
     std::uint32_t nodes = 1;
     std::uint32_t board_gpus = 8;  ///< GPUs of a whole node
     std::string expected;          ///< class of the network; empty on one node

@@ -2,28 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "models/collectives/exchange.hpp"
 #include "sim/step/build_cluster.hpp"
+#include "sim/step/build_server.hpp"
 #include "sim/step/collective_time.hpp"
 
 namespace fabricast {
 namespace {
 
 Cluster build(const Platform& platform, const NetworkConstants& constants) {
-    const NodeSpec& spec = platform.node;
     const FabricSpec& fabric_spec = *Catalogue::builtin().find_fabric("rail-fat-tree");
-    NodeSpec used = spec;
-    used.nics = platform.nodes > 1 ? spec.nics : 0;
+    const bool plain = is_plain_node(platform.board);
+    NodeSpec used = plain ? platform.node : platform.board;
+    used.nics = platform.nodes > 1 ? used.nics : 0;
     used.nic_efficiency = constants.efficiency;
     RailFatTree fabric;
     fabric.nodes = platform.nodes;
     fabric.nodes_per_pod = fabric_spec.nodes_per_pod;
     fabric.switch_latency_s = fabric_spec.switch_latency_s;
-    return build_rail_fat_tree(node_shape(platform.gpu, used), fabric);
+    return plain ? build_rail_fat_tree(node_shape(platform.gpu, used), fabric)
+                 : build_rail_fat_tree(server_shape(platform.gpu, used), fabric);
 }
 
 CommFacts facts_of(const Platform& platform, const NetworkConstants& constants) {
@@ -78,23 +80,28 @@ double expected_fullest(std::uint32_t flows, std::uint32_t links) {
     return expected;
 }
 
-NetworkConstants with_collisions(NetworkConstants constants, Collective kind, std::uint32_t nodes) {
-    constexpr std::uint32_t kFlows = 2, kMostNodes = 64;  // beyond, the expectation hardly grows
-    if (kind == Collective::send_recv && nodes >= 3) {
-        const std::uint32_t n = std::min(nodes, kMostNodes);
-        constants.efficiency /= expected_fullest(kFlows * n, n) / kFlows;
+NetworkConstants with_collisions(NetworkConstants constants, Collective kind, const Platform& platform) {
+    constexpr std::uint32_t kMostNodes = 64;  // beyond, the expectation hardly grows
+    if (kind == Collective::send_recv && platform.nodes >= 3) {
+        const std::uint32_t n = std::min(platform.nodes, kMostNodes);
+        const std::uint32_t flows = pair_channels(false, platform.nodes * platform.node.gpus, 0);
+        constants.efficiency /= expected_fullest(flows * n, n) / flows;
     }
     return constants;
 }
 
 Predictor::Predictor(const Platform& platform, const NetworkConstants& constants, CommSettings settings)
-    : cluster_(build(platform, constants)), comm_(cluster_, facts_of(platform, constants), std::move(settings)) {}
+    : cluster_(build(platform, constants)), comm_(cluster_, facts_of(platform, constants), std::move(settings)) {
+    for (std::uint32_t node = 0; node < platform.nodes; ++node) {
+        for (std::uint32_t gpu = 0; gpu < platform.node.gpus; ++gpu)
+            members_.push_back(node * cluster_.gpus_per_node() + gpu);
+    }
+}
 
 Predictor::Prediction Predictor::predict(Collective kind, std::int64_t bytes) const {
     CollectiveRequest request;
     request.kind = kind;
-    request.members.resize(cluster_.gpu_count());
-    std::iota(request.members.begin(), request.members.end(), 0u);
+    request.members = members_;
     const CollectiveTime timed = time_collective(cluster_, comm_, request, bytes);
     return {static_cast<double>(timed.time) * 1e-6, timed.plan.algorithm, timed.plan.protocol, timed.plan.channels};
 }

@@ -1,4 +1,5 @@
-// The time of one collective on a platform: cluster, NCCL's choice, a program of one operation, the engine.
+// The time of one collective on a platform: cluster, NCCL's choice, a program of one operation, the engine. Boards without
+// an NVSwitch are built whole, as scenarios build them, and the first GPUs of each take part.
 //
 // Constants of the network are an argument, so that a fit can leave a log out: efficiency (achieved / line rate) sets
 // the capacity of adapters and trunks, hop times add to NCCL's own network hop.
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/collectives/comm_model.hpp"
 #include "topologies/graph/cluster.hpp"
@@ -36,10 +38,11 @@ NetworkConstants catalogue_constants(std::string_view network, const GpuSpec& gp
 /// A collective of the model by the name that nccl-tests ("alltoall", "sendrecv") or a table gives it.
 std::optional<Collective> collective_named(std::string_view name);
 
-/// send_recv over 3 nodes and more: a message a node crosses rails, over two channels (as many QPs), and flows that hash
-/// onto one link share it; the operation ends with the fullest. Nodes x 2 half flows on as many links as nodes (one a NIC
-/// at full rate). Other collectives stay on their rails or have flows enough to even out.
-NetworkConstants with_collisions(NetworkConstants constants, Collective kind, std::uint32_t nodes);
+/// send_recv over 3 nodes and more: a message a node crosses rails, over the channels of a network peer (as many QPs; one
+/// beyond 64 ranks, exchange.hpp), and flows that hash onto one link share it; the operation ends with the fullest. Nodes x
+/// channels flows on as many links as nodes (one a NIC at full rate). Other collectives stay on their rails or have flows
+/// enough to even out.
+NetworkConstants with_collisions(NetworkConstants constants, Collective kind, const Platform& platform);
 /// Expected flows on the fullest of `links` when each flow takes any of them with equal chance, exact.
 double expected_fullest(std::uint32_t flows, std::uint32_t links);
 
@@ -62,6 +65,7 @@ public:
 private:
     Cluster cluster_;
     CommModel comm_;
+    std::vector<std::uint32_t> members_;
 };
 
 }  // namespace fabricast
