@@ -22,13 +22,13 @@ const NcclScore& scored(bool leave_one_out) {
     return leave_one_out ? left_out : in_sample;
 }
 
-// Reached: 5.1 %, 29.6 %, 12.3 %, 19 of 20, 16 of 20.
+// Reached: 4.9 %, 23.0 %, 12.2 %, 20 of 20, 16 of 20.
 TEST(NcclScore, LeaveOneOutWithinBounds) {
     const NcclScore& score = scored(true);
     EXPECT_GT(score.total.large_points, 400u);
     EXPECT_LT(*score.total.large_median, 0.055);
-    EXPECT_LT(*score.total.large_p90, 0.31);
-    EXPECT_LT(*score.total.small_median, 0.14);
+    EXPECT_LT(*score.total.large_p90, 0.25);
+    EXPECT_LT(*score.total.small_median, 0.13);
     EXPECT_GE(20 * score.several.within, 19 * score.several.platforms);
     EXPECT_GE(20 * score.single.within, 16 * score.single.platforms);
 }
