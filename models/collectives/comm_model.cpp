@@ -325,6 +325,7 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
         }
         if (group.nodes > 1) {
             group.pace = ring_pace(group, in.nics);
+            group.ranks_per_nic = static_cast<double>(group.most_on_node) / std::max(1u, in.nics);
         }
         const int percent = nvls_efficiency_percent(facts_.generation);
         const auto classify = [&](Wiring wiring, int channels) {
@@ -443,6 +444,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
                            .entry = entry,
                            .network = facts_.network,
                            .pace = group.pace,
+                           .ranks_per_nic = group.ranks_per_nic,
                            .wire_bytes = static_cast<double>(work),
                            .cap = cap};
     plan.fill = picoseconds_from_s(fill_s(run));
@@ -478,6 +480,7 @@ RingStep CommModel::ring_steps(const CommGroup& group, Collective kind, Bytes si
                       .entry = entry,
                       .network = facts_.network,
                       .pace = group.pace,
+                      .ranks_per_nic = group.ranks_per_nic,
                       .wire_bytes = static_cast<double>(work_bytes(a, plan.protocol, kind, size, group.ranks)),
                       .cap = channel_cap(in, facts_.network, a, plan.protocol, kind, used, entry)});
 }

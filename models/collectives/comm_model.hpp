@@ -59,7 +59,8 @@ std::string_view protocol_name(Protocol p);    ///< "LL128"
 /// What a network's transport costs beyond NCCL's tables; zero is nothing. Known to the clock, not to the choice.
 /// Fitted by class of network (models/hardware/networks.yaml).
 struct NetworkTiming {
-    double hop_us[static_cast<int>(Protocol::count)] = {0, 0, 0};  ///< added to each network hop of a tree (rings: latency.hpp)
+    double hop_us[static_cast<int>(Protocol::count)] = {
+        0, 0, 0};                 ///< added to each network hop of a tree (rings: latency.hpp)
     double slot_us = 0;           ///< Simple on trees: each of the first 8 chunks of a channel waits so long
     double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
 };
@@ -119,6 +120,7 @@ struct CommGroup {
     std::uint32_t fewest_on_node = 0, most_on_node = 0;
     SearchResult search;                       ///< channels NCCL's topology search finds; empty for one rank
     RingPace pace;                             ///< several nodes only
+    double ranks_per_nic = 1;                  ///< of a node, at least 1
     ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
 };
 

@@ -131,6 +131,11 @@ double slots_s(const LatencyInput& in) {
 
 }  // namespace
 
+double extra_hop_us(const LatencyInput& in) {
+    return in.network.hop_us[static_cast<int>(in.protocol)] *
+           (in.protocol == Protocol::simple ? std::max(1.0, in.ranks_per_nic) : 1);
+}
+
 double ring_hop_share(const TunerInput& tuner, Protocol p) {
     if (tuner.one_rank_a_node) {
         return 1;
@@ -148,13 +153,11 @@ RingStep ring_step(const LatencyInput& in) {
     const HopLatency inside = ring_latency(in);
     const double outside =
         hop_latency_us(tuner.one_rank_a_node ? Algorithm::tree : in.algorithm, in.protocol, true, true);
-    return {
-        .base = inside.base_us * 1e-6,
-        .inside_latency = std::max(inside.hop_us, post) * 1e-6,
-        .outside_latency =
-            (outside + ring_hop_share(tuner, in.protocol) * in.network.hop_us[static_cast<int>(in.protocol)]) * 1e-6,
-        .inside_step = std::max(block, bytes * in.pace.inside),
-        .outside_step = std::max(block, bytes * in.pace.outside)};
+    return {.base = inside.base_us * 1e-6,
+            .inside_latency = std::max(inside.hop_us, post) * 1e-6,
+            .outside_latency = (outside + ring_hop_share(tuner, in.protocol) * extra_hop_us(in)) * 1e-6,
+            .inside_step = std::max(block, bytes * in.pace.inside),
+            .outside_step = std::max(block, bytes * in.pace.outside)};
 }
 
 double hop_latency_s(const LatencyInput& in) {
@@ -163,7 +166,7 @@ double hop_latency_s(const LatencyInput& in) {
         return ring_latency_s(in);
     }
     const double share = in.algorithm == Algorithm::ring ? ring_hop_share(in.tuner, in.protocol) : 1;
-    return table_latency_s(in) + network_hops(in) * share * in.network.hop_us[static_cast<int>(in.protocol)] * 1e-6;
+    return table_latency_s(in) + network_hops(in) * share * extra_hop_us(in) * 1e-6;
 }
 
 namespace {

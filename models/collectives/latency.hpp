@@ -8,7 +8,9 @@
 //   broadcast, reduce       every rank is passed; the tuner counts one hop. Simple keeps NCCL's figures on one node too: a
 //                           chunk of a chain is one slice, those of the fit two
 // and NetworkTiming::hop_us for each network hop on the longest path; that is the cost on a tree, rings pay of it what
-// NCCL's table has for them (2.7 / 5.0 for LL, 4.0 / 8.5 for LL128, as much for Simple).
+// NCCL's table has for them (2.7 / 5.0 for LL, 4.0 / 8.5 for LL128, as much for Simple). Messages of Simple take turns on
+// an adapter that ranks share: their hop costs hop_us x ranks per adapter. Logs of shared and own adapters meet so: 49, 53
+// and 36 us on Slingshot (2, 2, 1 GPUs an adapter), 84 and 78 with TCPX and TCPXO (2, 1), 18, 25, 16 with RoCE (4, 1, 1).
 // Rings over nodes (all-reduce, all-gather, reduce-scatter): a rank handles one chunk at a time, and a chunk goes on when
 // it has arrived. With s the time of a chunk on a hop when all channels are busy, l the latency of that hop,
 //   T = base + max(steps x s_max + l_network, sum over the longest path of (s + l))
@@ -51,6 +53,7 @@ struct LatencyInput {
     const TunerEntry& entry;  ///< of this algorithm and protocol
     NetworkTiming network = {};
     RingPace pace = {};
+    double ranks_per_nic = 1;
     double wire_bytes = 0;  ///< one rank sends, all channels
     double cap = 0;         ///< bytes/s of all channels; 0: none
 };
@@ -65,6 +68,8 @@ RingStep ring_step(const LatencyInput& in);
 /// Network hop of a ring over that of a tree.
 double ring_hop_share(const TunerInput& tuner, Protocol p);
 
+/// Beyond NCCL's tables, for a network hop of a tree.
+double extra_hop_us(const LatencyInput& in);
 double hop_latency_s(const LatencyInput& in);
 double fill_s(const LatencyInput& in);
 

@@ -26,6 +26,12 @@ double hops(Algorithm a, Collective kind, std::uint32_t nodes) {
     return a == Algorithm::pat ? std::bit_width(nodes) - 1 : 2 * std::bit_width(nodes - 1);
 }
 
+/// What a hop's constant counts for (latency.hpp).
+double turns(const RunCase& run, Protocol protocol) {
+    const NodeSpec& node = run.platform.node;
+    return protocol == Protocol::simple ? static_cast<double>(node.gpus) / node.nics : 1;
+}
+
 std::vector<const NcclPoint*> points_of(const RunCase& run) {
     std::vector<const NcclPoint*> points;
     for (const NcclPoint& point : curve(run.run)) {
@@ -69,7 +75,8 @@ std::optional<double> ring_hop(const RunCase& run, NetworkConstants constants, c
         return std::nullopt;
     TunerInput tuner;
     tuner.one_rank_a_node = run.platform.node.gpus == 1;
-    const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9) * ring_hop_share(tuner, protocol);
+    const double hops = std::ceil(steps * run.platform.nodes / run.run.ranks - 1e-9) * ring_hop_share(tuner, protocol) *
+                        turns(run, protocol);
     const auto shows = [&](double hop) { return time(hop + 1) - time(hop) >= hops / 2; };
     if (shows(0))
         return (measured - without) / hops;
@@ -106,7 +113,8 @@ void hop_evidence(const RunCase& run, double efficiency, double channel, Evidenc
             const bool chain = run.kind == Collective::broadcast || run.kind == Collective::reduce;
             const auto hop = p.algorithm == Algorithm::ring && !chain
                                  ? ring_hop(run, constants, *point)
-                                 : std::optional<double>(residual / hops(p.algorithm, run.kind, run.platform.nodes));
+                                 : std::optional<double>(residual / hops(p.algorithm, run.kind, run.platform.nodes) /
+                                                         turns(run, p.protocol));
             if (hop)
                 by_protocol[static_cast<std::size_t>(p.protocol)].push_back(*hop);
         }
@@ -129,8 +137,9 @@ void hop_evidence(const RunCase& run, double efficiency, double channel, Evidenc
         const Residual& first = trees.front();
         const double slot = std::max(0.0, (median(full) - first.us) / (kSlots - first.chunks));
         set(Constant::slot, slot);
-        set(Constant::simple_hop,
-            (first.us - slot * first.chunks) / hops(first.prediction.algorithm, run.kind, run.platform.nodes));
+        set(Constant::simple_hop, (first.us - slot * first.chunks) /
+                                      hops(first.prediction.algorithm, run.kind, run.platform.nodes) /
+                                      turns(run, Protocol::simple));
     }
 }
 

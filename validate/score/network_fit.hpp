@@ -4,8 +4,9 @@
 //   efficiency     of the adapters: the one that meets the largest size; only where the adapters decide there (a
 //                  tenth less efficiency makes the prediction 5 % slower or more) and the largest size is 64 MiB or more
 //   hop, by protocol   the extra cost of a network hop that meets the measured time; median over the sizes of 16 MiB or
-//                  less that the protocol carries (Simple on rings: up to 256 MiB) and where hops show: where the wire hides
-//                  NCCL's own cost of a hop (rings) a size says nothing
+//                  less that the protocol carries (Simple on rings: up to 256 MiB) and where hops show: on rings a size speaks
+//                  while a step is one chunk (2 MiB a channel) and while the wire does not hide the hop that meets the
+//                  measurement. Simple: for each GPU that shares an adapter
 //   slot, hop of Simple on trees   residual = hops x h + slot x min(8, chunks of a channel): h and slot from the smallest
 //                  size and the median over sizes with 8 to 32 chunks
 //   channel        busbw / channels at the largest size, where a ring over nodes misses by 8 % or more what the
