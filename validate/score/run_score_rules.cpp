@@ -266,7 +266,10 @@ std::int64_t Writer::feed_forward(std::int64_t kv_heads, std::int64_t vocab) {
 void Writer::model() {
     const std::string style = fill("style");
     if (style.starts_with("preset ")) {
-        line("model: {{preset: {}, layers: {}}}", style.substr(7), run_.layers);
+        const bool one_dense =
+            run_.notes.find("deepseekv3 rows use 1 dense layer") != std::string::npos && style.ends_with("deepseek-v3");
+        line("model: {{preset: {}, layers: {}{}}}", style.substr(7), run_.layers,
+             one_dense ? ", moe: {first_dense: 1}" : "");
         return;
     }
     const std::int64_t vocab = own("vocab", run_.vocab);
