@@ -1,7 +1,6 @@
 #include "models/parallel/eager_replay.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <vector>
 
@@ -64,11 +63,10 @@ public:
         for (int step = 0; step < kSteps && !out.failed; ++step) {
             if (step == 1)
                 out.reserved = out.used = 0;  // the first step is not typical
-            const int retries = allocator_.retries();
             for (const ScheduleStep& work : order)
                 pass(work);
             allocator_.synchronise();
-            out.failed = (step == 0 || getenv("ALLSTEPS")) && allocator_.retries() > retries;
+            out.failed = step == 0 && allocator_.retries() > 0;
             collect(out);
             optimizer_step(step == 0);
             out.optimizer = allocator_.peak_used();

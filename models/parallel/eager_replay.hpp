@@ -20,7 +20,7 @@
 // In the first step communicators of the data-parallel and gradient-norm groups do not exist yet when the forward and
 // backward run; if the allocator has to give segments back there (it took all memory), the library finds none for
 // their buffers: counted as failed. The host waits for the GPU where it needs a message: before the forward of all but
-// the first stage, before the backward of all but the last.
+// the first stage, before the backward of all but the last; before every pass where the stack waits for each exchange.
 // Sources: huggingface/nanotron, models/llama.py, parallel/tensor_parallel/functional.py (MemoryBuffer,
 // _ShardedCrossEntropy), optim/gradient_accumulator.py (FP32GradientAccumulator), optim/zero.py (_all_gather_params),
 // parallel/pipeline_parallel/engine.py; autograd of PyTorch (saved tensors); torch DDP (buckets of 25 MiB).

@@ -21,6 +21,14 @@ Bytes share(Bytes bytes, std::int64_t parts) { return (bytes + parts - 1) / part
 
 Bytes& part(program::MemoryPeak& peak, MemoryCause cause) { return peak.parts[static_cast<std::size_t>(cause)]; }
 
+// Layers of one kind share their placeholders; of experts one has the shape of all.
+Bytes placeholders(const StageParameters& parameters) {
+    std::int64_t most = 0;
+    for (const Held& layer : parameters.layers)
+        most = std::max(most, layer.dense);
+    return 2 * (most + parameters.head);
+}
+
 program::MemoryPeak with_allocator(program::MemoryPeak peak) {
     const Bytes tensors = peak.total - part(peak, MemoryCause::context) - part(peak, MemoryCause::communication);
     const Bytes extra = static_cast<Bytes>(kAllocatorOverhead * static_cast<double>(tensors));
@@ -45,7 +53,7 @@ void set_base_memory(program::Template& t, const TrainingPlan& plan, const Softw
         return share(held.dense * width, cut ? dense.ranks : 1) + share(held.expert * width, cut ? experts.ranks : 1);
     };
     set(MemoryCause::weights, state(weight, 3));
-    set(MemoryCause::gradients, state(gradient, 2));
+    set(MemoryCause::gradients, state(gradient, 2) + (software.placeholder_gradients ? placeholders(parameters) : 0));
     set(MemoryCause::optimizer, state(optimizer, 1));
     set(MemoryCause::context, kContextBytes);
     const int communicators = (l.tp > 1) + (replicas(l) * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);

@@ -39,6 +39,7 @@ struct SoftwareFeatures {
     std::string attention = "fa2";  ///< "unfused", a key of GpuSpec::attention, or "auto" (resolve_attention)
     Fusion fusion = Fusion::fused;  ///< norms, activations, residuals
     bool dropout = false;
+    bool placeholder_gradients = false;  ///< 16-bit gradients nobody fills beside the fp32 ones (memory.hpp)
     bool tensor_replay = false;          ///< memory by replaying every tensor (models/parallel/eager_replay.hpp)
     bool fp32_gradients = true;          ///< weight gradients accumulate in fp32 in the GEMM
     bool fp32_reduce = true;             ///< gradients travel in fp32

@@ -116,9 +116,13 @@ SoftwareFeatures megatron_core_2025_no_overlap() {
     f.cuda_graphs = false;
     f.fp32_reduce = true;
     f.head_weight_deferred = 0;
+    f.placeholder_gradients = true;
     f.sources = {
         "Megatron-Core with Transformer Engine and fused cross entropy, every overlap switched off: the setting of "
         "SimuMax's B200 measurements",
+        "a 16-bit gradient per weight shape and of the head that autograd wants although the product adds to the fp32 "
+        "one: "
+        "get_dummy_wgrad of Transformer Engine 2, grad_weight of Megatron-Core's output layer",
     };
     return f;
 }

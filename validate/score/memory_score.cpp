@@ -39,7 +39,6 @@ Scenario scenario_of(const PublishedRun& run) {
     Scenario s = parse_scenario(run_scenario(even).yaml, run.id + ".yaml");
     s.model.layers = run.layers;
     s.training.layout.stage_layers = nanotron_stages(run);
-    s.software.host_waits_for_messages = run.notes.find("before a fix of the pipeline schedule") != std::string::npos;
     return s;
 }
 
