@@ -107,22 +107,6 @@ std::string layout_of(const PublishedRun& r) {
 
 }  // namespace
 
-std::vector<std::int64_t> nanotron_stages(const PublishedRun& run) {
-    const double h = static_cast<double>(run.hidden), ffn = static_cast<double>(run.ffn.value_or(0));
-    const double layer = 4 * h * h + 3 * h * ffn, head = h * static_cast<double>(run.vocab.value_or(0));
-    const double whole = layer * static_cast<double>(run.layers) + head;
-    std::vector<std::int64_t> stages(static_cast<std::size_t>(run.pp), 0);
-    std::size_t stage = 0;
-    double sum = 0;
-    for (std::int64_t l = 0; l < run.layers; ++l) {
-        ++stages[stage];
-        sum += layer;
-        if (stage + 1 < stages.size() && sum > whole * static_cast<double>(stage + 1) / static_cast<double>(run.pp))
-            ++stage;
-    }
-    return stages;
-}
-
 MemoryScore score_memory(const std::vector<PublishedRun>& runs, unsigned jobs) {
     std::vector<Outcome> outcomes(runs.size());
     std::atomic<std::size_t> next = 0;

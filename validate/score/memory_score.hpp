@@ -9,7 +9,8 @@
 //   error      e = predicted / measured - 1 over the rows that fit
 //
 // nanotron_sweep rows: the pipeline is cut by cost as nanotron does (a layer's products against the head's; a block goes
-// to the next stage once the sum passes the stage's share), see nanotron_stages.
+// to the next stage once the sum passes the stage's share), see nanotron_stages
+// (run_score_rules.hpp).
 #pragma once
 
 #include <optional>
@@ -40,9 +41,6 @@ struct MemoryScore {
     std::size_t verdicts = 0, right = 0, near = 0, right_near = 0;
     ErrorStats reserved, allocated;
 };
-
-/// Layers of every stage when a pipeline is cut by cost.
-std::vector<std::int64_t> nanotron_stages(const PublishedRun& run);
 
 /// runs must outlive the result; jobs 0 = as many as the machine has. The result does not depend on jobs.
 MemoryScore score_memory(const std::vector<PublishedRun>& runs, unsigned jobs = 0);

@@ -1,9 +1,11 @@
 #include "validate/score/run_score_rules.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fabricast {
 namespace {
@@ -351,7 +353,13 @@ void Writer::training() {
             layout += fmt::format(", shard_group: {}", size);
     }
     const std::int64_t chunks = run_.pp * (run_.pp > 1 ? vpp : 1);
-    if (run_.layers % chunks != 0)
+    std::vector<std::int64_t> cut;
+    if (run_.source_key == "nanotron_sweep" && run_.pp > 1)
+        cut = nanotron_stages(run_);
+    // a scenario file has empty stages at the ends alone
+    if (!cut.empty() && std::find(cut.begin(), cut.end() - 1, 0) == cut.end() - 1)
+        layout += fmt::format(", stage_layers: [{}]", fmt::join(cut, ", "));
+    else if (run_.layers % chunks != 0)
         layout += fmt::format(", stage_layers: [{}]", stage_layers(chunks));
     line("  layout: {{{}}}", layout);
     if (const std::string schedule = fill("schedule"); !schedule.empty())
@@ -392,6 +400,22 @@ RunScenario Writer::write() {
 }  // namespace
 
 std::span<const FillRule> fill_rules() { return kRules; }
+
+std::vector<std::int64_t> nanotron_stages(const PublishedRun& run) {
+    const double h = static_cast<double>(run.hidden), ffn = static_cast<double>(run.ffn.value_or(0));
+    const double layer = 4 * h * h + 3 * h * ffn, head = h * static_cast<double>(run.vocab.value_or(0));
+    const double whole = layer * static_cast<double>(run.layers) + head;
+    std::vector<std::int64_t> stages(static_cast<std::size_t>(run.pp), 0);
+    std::size_t stage = 0;
+    double sum = 0;
+    for (std::int64_t l = 0; l < run.layers; ++l) {
+        ++stages[stage];
+        sum += layer;
+        if (stage + 1 < stages.size() && sum > whole * static_cast<double>(stage + 1) / static_cast<double>(run.pp))
+            ++stage;
+    }
+    return stages;
+}
 
 RunScenario run_scenario(const PublishedRun& run) { return Writer(run).write(); }
 

@@ -40,4 +40,8 @@ struct RunScenario {
 /// and refused by parse_scenario with its own sentence.
 RunScenario run_scenario(const PublishedRun& run);
 
+/// Layers of every stage as nanotron cuts a pipeline, by cost: a layer's products against the head's; the next stage begins
+/// once the sum passes the stage's share (PipelineBlock placement, get_block_compute_costs). Stages may stay empty.
+std::vector<std::int64_t> nanotron_stages(const PublishedRun& run);
+
 }  // namespace fabricast

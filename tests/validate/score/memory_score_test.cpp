@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "validate/score/run_score_rules.hpp"
+
 namespace fabricast {
 namespace {
 
