@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "sim/cli/command_line.hpp"
+#include "sim/cli/nccl_compression.hpp"
 #include "sim/cli/nccl_sizes.hpp"
 #include "sim/cli/starter.hpp"
 #include "sim/report/page.hpp"
@@ -32,6 +33,7 @@ struct NcclOptions {
     std::uint32_t nodes = 0, ranks = 0, ranks_per_node = 0;
     std::vector<Algorithm> algorithms;
     std::vector<Protocol> protocols;
+    std::optional<CompressionOptions> compression;
     std::vector<std::string> overrides;
     bool collnet = false, no_pxn = false, steps = false, json = false, csv = false, quiet = false, no_color = false;
 };
@@ -41,7 +43,8 @@ struct NcclRow {
     CollectiveTime result;
     std::string algorithm, protocol;  ///< "Ring", "LL128"; "hierarchical", "-" for composed ones
 
-    std::optional<Picoseconds> steps;  ///< time step by step, where asked for and possible
+    std::optional<Picoseconds> steps;          ///< time step by step, where asked for and possible
+    std::optional<CompressedTime> compressed;  ///< the same gradient compressed, where asked for
 
     double time_s() const { return seconds(result.time); }
 };
@@ -66,6 +69,10 @@ Options description() {
                                                                     "all_to_all: rank 0 receives X times the mean")(
         "hierarchical", "composed: in the node, between nodes, in the node")(
         "collnet", "switches reduce (SHARP) and the library uses it")("no-pxn", "as NCCL_PXN_DISABLE=1")(
+        "compression", text("METHOD"),
+        "all_reduce: also compressed, fp16, fp8 or 1-bit-adam; sizes are of FP32 gradients")(
+        "tensor", text("CLASS"), "of the gradient: matrix, or embedding, head, vector, which stay FP32")(
+        "warm-up", "1-bit-adam has not begun to compress yet")(
         "chunk-steps", "also time every chunk and message, up to 64 ranks, beside the fluid model")(
         "set", po::value<std::vector<std::string>>()->value_name("key=value"),
         "override one key of the scenario; repeatable")("json", "as JSON")("csv", "as CSV")(
@@ -154,6 +161,14 @@ NcclOptions read(const po::variables_map& values) {
             throw ScenarioError("fabricast nccl: --imbalance belongs to --op all_to_all");
     }
     o.request.hierarchical = values.count("hierarchical") > 0;
+    if (values.count("compression")) {
+        if (o.request.kind != Collective::all_reduce || o.request.hierarchical)
+            throw ScenarioError("fabricast nccl: --compression belongs to --op all_reduce");
+        o.compression = compression_options(text("compression"), values.count("tensor") ? text("tensor") : "matrix",
+                                            values.count("warm-up") > 0);
+    } else if (values.count("tensor") || values.count("warm-up")) {
+        throw ScenarioError("fabricast nccl: --tensor and --warm-up belong to --compression");
+    }
     o.nodes = number("nodes");
     o.ranks = number("ranks");
     o.ranks_per_node = number("ranks-per-node");
@@ -226,7 +241,7 @@ NcclRow row_of(const CollectiveRequest& request, TestedSize size, CollectiveTime
     return row;
 }
 
-std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, const CommModel& comm,
+std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, const CommModel& comm, const GpuSpec& gpu,
                               GpuGeneration generation) {
     std::vector<NcclRow> rows;
     const auto ranks = static_cast<std::uint32_t>(o.request.members.size());
@@ -238,6 +253,8 @@ std::vector<NcclRow> all_rows(const NcclOptions& o, const Cluster& cluster, cons
             rows.push_back(row_of(o.request, size, time_collective(cluster, comm, o.request, size.bytes)));
             if (o.steps)
                 rows.back().steps = time_in_steps(cluster, comm, generation, o.request, size.bytes);
+            if (o.compression)
+                rows.back().compressed = time_compressed(cluster, comm, gpu, o.request, *o.compression, size.bytes);
         } else
             ++skipped;
         if (barrier)
@@ -275,13 +292,15 @@ std::string bound_text(const std::vector<NcclRow>& rows) {
 
 std::string table_text(const NcclOptions& o, const Scenario& s, const std::vector<NcclRow>& rows,
                        const Terminal& terminal) {
-    report::Page page(terminal.color, terminal.unicode, o.steps ? 164 : 140);
+    report::Page page(terminal.color, terminal.unicode, o.compression ? 190 : o.steps ? 164 : 140);
     page.add(title(o, s), report::Paint::bold).end();
-    report::Table table(o.steps ? "rrllrrrlllrlrr" : "rrllrrrlllrl");
+    report::Table table(std::string("rrllrrrlllrl") + (o.steps ? "rr" : "") + (o.compression ? "rrrr" : ""));
     std::vector<std::string> head = {"size B",     "count", "type",      "redop",    "time us",  "algbw GB/s",
                                      "busbw GB/s", "",      "algorithm", "protocol", "channels", "limited by"};
     if (o.steps)
         head.insert(head.end(), {"steps us", "off"});
+    if (o.compression)
+        head.insert(head.end(), {"wire B", "encode us", "in all us", "faster"});
     table.row(head);
     for (const NcclRow& row : rows) {
         std::vector<std::string> cells = {fmt::format("{}", row.size.bytes),
@@ -300,6 +319,12 @@ std::string table_text(const NcclOptions& o, const Scenario& s, const std::vecto
             cells.push_back(row.steps ? fmt::format("{:.2f}", seconds(*row.steps) * 1e6) : "-");
             cells.push_back(row.steps ? fmt::format("{:+.1f} %", (seconds(*row.steps) / row.time_s() - 1) * 100) : "-");
         }
+        if (row.compressed) {
+            cells.push_back(fmt::format("{}", row.compressed->wire));
+            cells.push_back(fmt::format("{:.2f}", row.compressed->encode_s * 1e6));
+            cells.push_back(fmt::format("{:.2f}", row.compressed->time_s * 1e6));
+            cells.push_back(fmt::format("{:.2f} x", row.time_s() / row.compressed->time_s));
+        }
         table.row(cells);
     }
     table.print(page);
@@ -311,13 +336,16 @@ std::string table_text(const NcclOptions& o, const Scenario& s, const std::vecto
 std::string table_csv(const NcclOptions& o, const std::vector<NcclRow>& rows) {
     std::string text =
         "size_bytes,count,type,redop,time_us,algbw_gb_per_s,busbw_gb_per_s,algorithm,protocol,channels,latency_us,"
-        "limit,steps_us\n";
+        "limit,steps_us,wire_bytes,encode_us,compressed_us\n";
     for (const NcclRow& row : rows) {
-        text += fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{},{}\n", row.size.bytes, row.size.count,
-                            o.type, reduction_text(o.request.kind), row.time_s() * 1e6,
+        text += fmt::format("{},{},{},{},{:.3f},{:.4f},{:.4f},{},{},{},{:.3f},{},{},{}\n", row.size.bytes,
+                            row.size.count, o.type, reduction_text(o.request.kind), row.time_s() * 1e6,
                             row.result.alg_bytes_per_s / 1e9, row.result.bus_bytes_per_s / 1e9, row.algorithm,
                             row.protocol, row.result.plan.channels, seconds(row.result.plan.latency) * 1e6,
-                            row.result.limit, row.steps ? fmt::format("{:.3f}", seconds(*row.steps) * 1e6) : "");
+                            row.result.limit, row.steps ? fmt::format("{:.3f}", seconds(*row.steps) * 1e6) : "",
+                            row.compressed ? fmt::format("{},{:.3f},{:.3f}", row.compressed->wire,
+                                                         row.compressed->encode_s * 1e6, row.compressed->time_s * 1e6)
+                                           : ",,");
     }
     return text;
 }
@@ -347,6 +375,10 @@ std::string table_json(const NcclOptions& o, const Scenario& s, const std::vecto
                                {"limit", row.result.limit}});
         if (o.steps)
             out["rows"].back()["steps_time_s"] = row.steps ? ordered_json(seconds(*row.steps)) : ordered_json();
+        if (row.compressed)
+            out["rows"].back()["compressed"] = {{"wire_bytes", row.compressed->wire},
+                                                {"encode_s", row.compressed->encode_s},
+                                                {"time_s", row.compressed->time_s}};
     }
     if (o.steps)
         out["steps_bound"] = {{"from_bytes", kStepsBoundFrom}, {"share", kStepsBound}};
@@ -373,7 +405,7 @@ int nccl(const Arguments& arguments) {
     std::vector<NcclRow> rows;
     try {
         const CommModel comm(cluster, facts, scenario.comm);
-        rows = all_rows(options, cluster, comm, facts.generation);
+        rows = all_rows(options, cluster, comm, scenario.gpu, facts.generation);
     } catch (const std::invalid_argument& error) {
         throw ScenarioError(fmt::format("fabricast nccl: {}", error.what()));
     }

@@ -125,5 +125,31 @@ TEST(Nccl, BadInputIsTold) {
     }
 }
 
+// FP8 moves a quarter of the bytes (exchange of shards, gather of sums) and pays for encoding; what keeps FP32 is as
+// before.
+TEST(Nccl, CompressedGradients) {
+    const std::string slow =
+        "nccl --cluster hgx-a100-80g --nodes 8 --ranks-per-node 1 -b 1G -e 1G --json --set cluster.fabric.nic=50Gb/s ";
+    const auto row = [&](const std::string& more) {
+        const Ended ended = fabricast(slow + more);
+        EXPECT_EQ(ended.code, 0) << ended.err;
+        return nlohmann::json::parse(ended.out)["rows"][0];
+    };
+    const auto fp8 = row("--compression fp8");
+    EXPECT_NEAR(fp8["compressed"]["wire_bytes"].get<double>() / fp8["size_bytes"].get<double>(), 0.25, 0.002);
+    EXPECT_GT(fp8["compressed"]["encode_s"].get<double>(), 0);
+    EXPECT_LT(fp8["compressed"]["time_s"].get<double>(), fp8["time_s"].get<double>());
+    EXPECT_GT(fp8["compressed"]["time_s"].get<double>(), fp8["time_s"].get<double>() / 4);
+    for (const char* kept : {"--compression fp8 --tensor embedding", "--compression 1-bit-adam --warm-up"}) {
+        const auto same = row(kept);
+        EXPECT_EQ(same["compressed"]["wire_bytes"], same["size_bytes"]) << kept;
+        EXPECT_EQ(same["compressed"]["time_s"], same["time_s"]) << kept;
+    }
+    const Ended wrong = fabricast("nccl --cluster hgx-h100 --compression fp9");
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_TRUE(contains(wrong.err, "did you mean `fp8`") || contains(wrong.err, "known are")) << wrong.err;
+    EXPECT_EQ(fabricast("nccl --cluster hgx-h100 --op all_gather --compression fp8").code, 2);
+}
+
 }  // namespace
 }  // namespace fabricast::testing
