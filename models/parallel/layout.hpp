@@ -38,6 +38,7 @@ struct TrainingPlan {
     Recompute recompute = Recompute::none;
     std::int64_t recompute_layers = 0;  ///< layers of a chunk that are recomputed; 0 = all
     ContextExchange context = ContextExchange::ring;
+    bool context_balanced = true;  ///< false: ranks hold the sequence in order, and the last works most
     ExpertDispatch dispatch = ExpertDispatch::all_to_all;
     double capacity_factor = 0;         ///< tokens an expert takes at most / mean; 0 = no dropping
     double expert_imbalance = 1;        ///< hottest rank's tokens / mean

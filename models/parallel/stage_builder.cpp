@@ -27,7 +27,8 @@ public:
           experts_(expert_sharding(layout_)),
           data_parallel_(dense_.ranks * dense_.replicas > 1 ||
                          (parameters_.sum().expert > 0 && experts_.ranks * experts_.replicas > 1)),
-          sharded_(layout_.zero == 3 && data_parallel_) {}
+          sharded_(layout_.zero == 3 && data_parallel_),
+          kept_(sharded_ && !plan.reshard_after_forward) {}
 
     std::uint32_t build(const std::vector<ScheduleStep>& order, std::int64_t steps);
 
@@ -81,12 +82,14 @@ private:
     }
     bool reduces_now(bool last) const {
         // DualPipe: the copies end in opposite order, so both wait until the stage is through.
-        return data_parallel_ && (sharded_ || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
-                                  (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
+        return data_parallel_ &&
+               ((sharded_ && (!kept_ || last)) || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
+                (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
     }
 
     Sharding dense_, experts_;
     bool data_parallel_, sharded_;
+    bool kept_;  ///< sharded, but whole from a chunk's first forward to its last backward: one gather, one reduction
     std::uint32_t updated_ = program::kNone;           ///< the optimizer: parameters of this step exist
     std::map<UnitPlace, std::uint32_t> gathered_;      ///< parameter gather of this step
     std::vector<std::uint32_t> reduction_nodes_;       ///< overlapped reductions the norm waits for
@@ -129,7 +132,7 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
     const std::vector<Unit> list = units(step.chunk);
     std::vector<std::uint32_t> ends;  // last main operation of each unit
     for (std::size_t u = 0; u < list.size(); ++u) {
-        if (sharded_) {
+        if (sharded_ && (!kept_ || step.first)) {
             // Prefetch: the gather of a unit may run while the unit before it computes.
             flush("forward", Phase::forward);
             const std::uint8_t stream = plan_.overlap_param_gather ? kParameter : kCompute;
@@ -144,8 +147,10 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
                 hold_gathered(unit_bytes(list[u + 1], activation_bytes_));
             if (stream != kCompute)
                 next_waits_.push_back(node);
+            if (kept_)
+                hold(MemoryCause::gathered_parameters, unit_bytes(list[u], gradient_bytes_));
             add({shard_copies(list[u], kShardCopyForwardShare)});
-        } else if (step.first) {
+        } else if (!sharded_ && step.first) {
             const auto at = gathered_.find({step.chunk, u});
             if (at != gathered_.end()) {
                 flush("forward", Phase::forward);
@@ -154,7 +159,7 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
         unit_forward(list[u]);
         if (sharded_) {
-            if (plan_.reshard_after_forward)
+            if (!kept_)
                 hold(MemoryCause::gathered_parameters, -unit_bytes(list[u], activation_bytes_));
             flush("forward", Phase::forward, list[u].layer);
             ends.push_back(last_main_);
@@ -173,10 +178,6 @@ void StageBuilder::gather_for_backward(const std::vector<Unit>& list, std::size_
     std::vector<std::uint32_t> waits;
     if (stream != kCompute)
         waits = {done >= 2 ? ends[done - 2] : program::kNone};
-    if (!plan_.reshard_after_forward) {  // still there
-        hold(MemoryCause::gathered_parameters, gradients);
-        return;
-    }
     const std::uint32_t node = gather_unit(unit, stream, Phase::backward, waits);
     if (stream == kCompute || done == 0)
         hold_gathered(unit_bytes(unit, activation_bytes_));
@@ -194,10 +195,10 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
     std::vector<std::uint32_t> ends;
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_)
+        if (sharded_ && !kept_)
             gather_for_backward(list, done, ends, unit_bytes(unit, gradient_bytes_));
         unit_backward(unit);
-        if (sharded_) {
+        if (sharded_ && (!kept_ || step.last)) {
             add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
             hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_ + gradient_bytes_));
             flush("backward", Phase::backward, unit.layer);
@@ -272,10 +273,10 @@ void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
     std::vector<std::uint32_t> ends;
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_)
+        if (sharded_ && !kept_)
             gather_for_backward(list, done, ends, 0);
         unit_backward_input(unit);
-        if (sharded_) {
+        if (sharded_ && !kept_) {
             hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_));
             flush("backward", Phase::backward, unit.layer);
             ends.push_back(last_main_);
@@ -290,12 +291,13 @@ void StageBuilder::chunk_backward_weight(const ScheduleStep& step) {
     const std::vector<Unit> list = units(step.chunk);
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_)
+        if (sharded_ && !kept_)
             hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
         unit_backward_weight(unit);
-        if (sharded_) {
+        if (sharded_ && (!kept_ || step.last)) {
             add({shard_copies(unit, 1.0 - kShardCopyForwardShare)});
-            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, gradient_bytes_));
+            const Bytes given_back = gradient_bytes_ + (kept_ ? activation_bytes_ : 0);
+            hold(MemoryCause::gathered_parameters, -unit_bytes(unit, given_back));
             flush("weight gradients", Phase::backward, unit.layer);
         }
         if (reduces_now(step.last))

@@ -1,6 +1,7 @@
 // The exchanges inside a layer: context parallelism at the attention core, expert parallelism around the experts.
 //
-// Ring attention (n = cp): the core is n equal parts, causally balanced; while a part runs, keys and values of the next one
+// Ring attention (n = cp): the core is n equal parts, causally balanced (cut in order: one half part and n - 1 whole ones on
+// the last rank, which all wait for; every rank is priced as the last); while a part runs, keys and values of the next one
 // arrive from the neighbour. Every part but the first is added to the output so far: 10 bytes an element (16-bit part read,
 // fp32 sum read and written; Transformer Engine's correction). Backward: keys and values travel the same way, their
 // gradients one part behind, so n messages of 1, 2 .. 2, 1 times the bytes; the last is not hidden.
@@ -60,6 +61,10 @@ void LayerEmitter::around_core(std::vector<Kernel> kernels, bool backward, bool 
     const auto part = [&](std::size_t from, std::size_t to) {
         add({kernels.begin() + static_cast<long>(from), kernels.begin() + static_cast<long>(to)}, again);
     };
+    if (!plan_.context_balanced) {
+        for (std::size_t i = first; i < behind; ++i)
+            kernels[i].balanced = false;  // the last rank's rows, which see all keys
+    }
     const Bytes heads = shard_.tokens() * (a_.heads / layout_.tp) * activation_bytes_;
     const Bytes output = heads * (a_.attention == AttentionKind::latent ? a_.value_dim : a_.head_dim);
     const Bytes inputs = heads * a_.head_dim + key_value_bytes();
@@ -95,6 +100,8 @@ void LayerEmitter::context_ring(const Kernel& core, bool backward, bool again, s
     Kernel part = core;  // as many scores as a causal square of the local length
     part.sk = core.sq;
     part.balanced = false;
+    Kernel whole = part;  // of the last rank of a cut in order: every part but its own is seen by all rows
+    whole.causal = plan_.context_balanced;
     Kernel sum;
     sum.account = Account::attention;
     sum.precision = core.precision;
@@ -111,7 +118,7 @@ void LayerEmitter::context_ring(const Kernel& core, bool backward, bool again, s
         std::uint32_t arrives = program::kNone;
         if (!last)
             arrives = pass_on(key_value_bytes() * (backward && i > 0 ? 2 : 1));
-        add({part}, again);
+        add({i > 0 ? whole : part}, again);
         if (i > 0 && !backward)
             add({sum}, again);
         flush(name, phase, layer);

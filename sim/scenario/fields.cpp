@@ -260,6 +260,9 @@ constexpr Field kFields[] = {
             "Data-parallel ranks that share one sharded copy (HSDP); 0: all of them."),
     choice("training.layout.cp_exchange", "ring|all_gather|ulysses", "ring",
            "How context-parallel ranks exchange: keys and values in a ring or gathered, or heads."),
+    flag(
+        "training.layout.cp_balanced", "true",
+        "Context-parallel ranks hold pieces from both ends of the sequence; false: cut in order, the last works most."),
     text("training.layout.order", "Which ranks are neighbours, fastest-varying first.", "tp-cp-ep-dp-pp"),
     choice("training.schedule", "gpipe|1f1b|interleaved|zb-h1|zb-h2|zb-v|dual-pipe", "1f1b", "Pipeline schedule."),
     choice("training.recompute", "none|selective|full", "none",

@@ -119,6 +119,7 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     s.training.context = exchange == "ulysses"      ? ContextExchange::ulysses
                          : exchange == "all_gather" ? ContextExchange::all_gather
                                                     : ContextExchange::ring;
+    s.training.context_balanced = answers.get("training.layout.cp_balanced").flag;
     l.zero = static_cast<int>(answers.get("training.layout.zero").integer);
     l.order = answers.get("training.layout.order").text;
     const std::int64_t gpus = std::int64_t{s.nodes} * s.node.gpus;

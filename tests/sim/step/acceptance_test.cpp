@@ -33,6 +33,78 @@ double memory(const Forecast& f) {
     return gib(most);
 }
 
+double static_gib(const Forecast& f) {
+    std::int64_t sum = 0;
+    for (const StageMemory& stage : f.result.memory) {
+        for (const MemoryCause cause : {MemoryCause::weights, MemoryCause::gradients, MemoryCause::optimizer})
+            sum += stage.parts[static_cast<std::size_t>(cause)];
+    }
+    return gib(sum) / static_cast<double>(f.result.memory.size());
+}
+
+double tflops(const Forecast& f) {
+    return f.step().model_flops / f.seconds() / static_cast<double>(f.step().ranks) / 1e12;
+}
+
+TEST(Acceptance, A1FullRecomputationAndEightStagesCostThirtyPercent) {
+    const Overrides two_stages = {"training.layout.pp=2"}, selective = {"training.recompute=selective"};
+    const auto with = [](Overrides more, const Overrides& base) {
+        more.insert(more.end(), base.begin(), base.end());
+        return more;
+    };
+    const Forecast job = run("a1-llama-70b-128");
+    // The reference at an eighth of its data-parallel width, with as many micro-batches.
+    const Forecast reference = run(
+        "a1-llama-70b-128", with({"cluster.nodes=12", "training.layout.dp=6", "training.global_batch=192 sequences"},
+                                 with(two_stages, selective)));
+    const Forecast plan = run("a1-llama-70b-128", with({"training.layout.pp=4", "training.layout.dp=4"}, selective));
+    fmt::print(
+        "A1: {:.0f} TFLOP/s (published 296.5), reference {:.0f} (420.5), ratio {:.3f} (0.705); plan PP4 DP4 {:.0f}\n",
+        tflops(job), tflops(reference), tflops(job) / tflops(reference), tflops(plan));
+    EXPECT_NEAR(tflops(job) / tflops(reference), 296.5 / 420.5, 0.1);
+    EXPECT_NEAR(tflops(job) / 296.5, 1, 0.2);
+    EXPECT_NEAR(tflops(reference) / 420.5, 1, 0.2);
+    EXPECT_GT(tflops(plan), 380);
+    EXPECT_LT(memory(plan), 79);
+    const Forecast wide =
+        run("a1-llama-70b-128",
+            with({"cluster.nodes=96", "training.layout.dp=48", "training.global_batch=48 sequences"}, two_stages));
+    const Forecast eight =
+        run("a1-llama-70b-128", with({"training.layout.dp=8", "training.global_batch=8 sequences"}, two_stages));
+    EXPECT_NEAR(static_gib(job) / 12.3, 1, 0.03);
+    EXPECT_NEAR(static_gib(eight) / 30.8, 1, 0.03);
+    EXPECT_NEAR(static_gib(wide) / 25.7, 1, 0.03);
+}
+
+TEST(Acceptance, A2InterleavingHelpsWhereMicroBatchesAreFew) {
+    const Forecast plain = run("a2-llama3-405b-1f1b"), interleaved = run("a2-llama3-405b-interleaved");
+    const double ratio = tokens_per_s_per_gpu(interleaved) / tokens_per_s_per_gpu(plain);
+    fmt::print("A2: 1F1B {:.0f} tokens/s/GPU (published 100), interleaved {:.0f} (128), {:.3f} times (1.28)\n",
+               tokens_per_s_per_gpu(plain), tokens_per_s_per_gpu(interleaved), ratio);
+    EXPECT_NEAR(ratio, 1.28, 0.1);
+    EXPECT_NEAR(tokens_per_s_per_gpu(plain) / 100, 1, 0.2);
+    EXPECT_NEAR(tokens_per_s_per_gpu(interleaved) / 128, 1, 0.2);
+}
+
+TEST(Acceptance, A4LongerContextsOnOneNode) {
+    struct Point {
+        std::int64_t sequence, cp;
+        double published;
+    };
+    double least = 1e9, most = 0;
+    for (const Point& p : {Point{32768, 1, 3890}, {65536, 2, 2540}, {131072, 4, 1071}, {262144, 8, 548}}) {
+        const Forecast f = run("a4-llama3-8b-32k", {fmt::format("training.sequence={} tokens", p.sequence),
+                                                    fmt::format("training.layout.cp={}", p.cp),
+                                                    fmt::format("training.global_batch={} sequences", 8 / p.cp)});
+        fmt::print("A4: {} tokens on cp {}: {:.0f} tokens/s/GPU (published {:.0f})\n", p.sequence, p.cp,
+                   tokens_per_s_per_gpu(f), p.published);
+        EXPECT_NEAR(tokens_per_s_per_gpu(f) / p.published, 1, 0.25) << p.sequence;
+        least = std::min(least, memory(f));
+        most = std::max(most, memory(f));
+    }
+    EXPECT_LT(most - least, 1.0);  // tokens a GPU are the same
+}
+
 TEST(Acceptance, A5FsdpFrom8To128GpusKeepsItsSpeedAndFreesMemory) {
     const Forecast small = run("a5-llama3-8b-fsdp-8"), large = run("a5-llama3-8b-fsdp-128");
     const double scaling = tokens_per_s_per_gpu(large) / tokens_per_s_per_gpu(small);
