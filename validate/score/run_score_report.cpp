@@ -61,7 +61,7 @@ std::string residuals_yaml(const RunScore& score) {
         "# published runs, by class. In sample: the constants saw these runs.\nclasses:\n";
     for (auto& [name, ratios] : classes) {
         std::sort(ratios.begin(), ratios.end());
-        const auto at = [&](double q) {
+        const auto at = [&ratios = ratios](double q) {
             return ratios[static_cast<std::size_t>(q * static_cast<double>(ratios.size() - 1) + 0.5)];
         };
         fmt::format_to(std::back_inserter(text),
