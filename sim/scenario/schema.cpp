@@ -3,6 +3,7 @@
 // For editors: completion and first checks. Nothing is `required`, because a file may extend another. What a
 // schema cannot say (products, divisibility, catalogue figures) is checked by load_scenario alone.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,8 +24,10 @@ void bounds(const Field& field, Json& type) {
         type["exclusiveMinimum"] = 0;
     else
         type["minimum"] = static_cast<std::int64_t>(field.low);
-    if (field.high < 1e15)
+    if (field.high < 1e15 && field.high == std::floor(field.high))
         type["maximum"] = static_cast<std::int64_t>(field.high);
+    else if (field.high < 1e15)
+        type["maximum"] = field.high;
 }
 
 Json quantity_schema(const Field& field) {
