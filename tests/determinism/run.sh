@@ -55,7 +55,12 @@ for scenario in "${scenarios[@]}"; do
     result "${binaries[0]}" "$scenario" "$reference"
     result "${binaries[0]}" "$scenario" "$scratch/again"
     cmp -s "$reference" "$scratch/again" || differs "$scenario, second run" "$reference" "$scratch/again"
+    events=$(sed -n 's/.*"events": \([0-9]*\).*/\1/p' "$reference" | head -n 1)
     for binary in "${binaries[@]}"; do
+        # A sanitized build is some fifty times slower: it runs what has up to a million events.
+        if [[ $binary == *debug* ]] && [ "${events:-0}" -gt 1000000 ]; then
+            continue
+        fi
         if [ "$binary" != "${binaries[0]}" ]; then
             result "$binary" "$scenario" "$scratch/other"
             cmp -s "$reference" "$scratch/other" || differs "$scenario, $binary" "$reference" "$scratch/other"
