@@ -1,11 +1,7 @@
 #include "validate/score/memory_score.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <iterator>
-#include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -13,6 +9,7 @@
 #include "models/parallel/memory.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/forecast.hpp"
+#include "validate/score/parallel_rows.hpp"
 #include "validate/score/run_score_rules.hpp"
 
 namespace fabricast {
@@ -109,30 +106,7 @@ std::string layout_of(const PublishedRun& r) {
 
 MemoryScore score_memory(const std::vector<PublishedRun>& runs, unsigned jobs) {
     std::vector<Outcome> outcomes(runs.size());
-    std::atomic<std::size_t> next = 0;
-    std::exception_ptr failed;
-    std::mutex guard;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < runs.size(); i = next++) {
-            try {
-                outcomes[i] = score_row(runs[i]);
-            } catch (...) {
-                const std::scoped_lock lock(guard);
-                failed = std::current_exception();
-                next = runs.size();
-            }
-        }
-    };
-    {
-        if (jobs == 0)
-            jobs = std::max(1U, std::thread::hardware_concurrency());
-        std::vector<std::jthread> threads;
-        for (unsigned t = 1; t < jobs && t < runs.size(); ++t)
-            threads.emplace_back(work);
-        work();
-    }
-    if (failed)
-        std::rethrow_exception(failed);
+    for_each_row(runs.size(), jobs, [&](std::size_t i) { outcomes[i] = score_row(runs[i]); });
     MemoryScore score;
     score.rows = runs.size();
     for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -1,17 +1,14 @@
 #include "validate/score/run_score.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
 #include <numeric>
-#include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "sim/step/forecast.hpp"
+#include "validate/score/parallel_rows.hpp"
 #include "validate/score/run_score_rules.hpp"
 
 namespace fabricast {
@@ -178,30 +175,7 @@ RunScore score_runs(const std::vector<PublishedRun>& runs, unsigned jobs, const 
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return effort(runs[a]) > effort(runs[b]); });
     std::vector<Outcome> outcomes(runs.size());
-    std::atomic<std::size_t> next = 0;
-    std::exception_ptr failed;
-    std::mutex guard;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < order.size(); i = next++) {
-            try {
-                outcomes[order[i]] = score_row(runs[order[i]], adjust);
-            } catch (...) {
-                const std::scoped_lock lock(guard);
-                failed = std::current_exception();
-                next = order.size();
-            }
-        }
-    };
-    {
-        if (jobs == 0)
-            jobs = std::max(1U, std::thread::hardware_concurrency());
-        std::vector<std::jthread> threads;
-        for (unsigned t = 1; t < jobs && t < runs.size(); ++t)
-            threads.emplace_back(work);
-        work();
-    }
-    if (failed)
-        std::rethrow_exception(failed);
+    for_each_row(order.size(), jobs, [&](std::size_t i) { outcomes[order[i]] = score_row(runs[order[i]], adjust); });
     RunScore score;
     score.rows = runs.size();
     for (std::size_t i = 0; i < runs.size(); ++i) {
