@@ -344,12 +344,14 @@ private:
         const auto batch = static_cast<double>(plan_.global_batch), length = static_cast<double>(plan_.sequence);
         const auto vocab = static_cast<double>(padded_vocab(a_, l_.tp));
         out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp));
-        const double head = 6.0 * batch * length * static_cast<double>(a_.hidden) * vocab;
+        const double heads = 1 + static_cast<double>(a_.mtp_layers);
+        const double head = 6.0 * batch * length * static_cast<double>(a_.hidden) * vocab * heads;
+        const double share = recomputed_share(a_, l_, plan_.recompute_layers);
         out_.hardware_flops = out_.model_flops;
         if (plan_.recompute == Recompute::full)
-            out_.hardware_flops += (out_.model_flops - head) / 3;
+            out_.hardware_flops += share * (out_.model_flops - head) / 3;
         if (plan_.recompute == Recompute::selective)
-            out_.hardware_flops += attention_flops(a_, batch, length) / 3;
+            out_.hardware_flops += share * attention_flops(a_, batch, length) / 3;
     }
 
     const Architecture& a_;

@@ -4,6 +4,7 @@
 
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
+#include "models/parallel/stage_parameters.hpp"
 
 namespace fabricast {
 namespace {
@@ -116,6 +117,12 @@ std::string check_experts(const Architecture& a, const TrainingPlan& plan, std::
     if (ranks % (l.expert_tp() * l.ep) != 0)
         return fmt::format("etp {} x ep {} does not divide the tp {} x cp {} x dp {} ranks of a stage", l.expert_tp(),
                            l.ep, l.tp, l.cp, l.dp);
+    if (const Sharding s = expert_sharding(l);
+        s.ranks * s.replicas * l.expert_tp() * l.ep != ranks * copies_in_pipeline(l)) {
+        field = "training.layout.shard_group";
+        return fmt::format("sharding groups of {} leave {} ranks of an expert's data group, which do not divide its {}",
+                           l.shard_group, s.ranks, ranks * copies_in_pipeline(l) / (l.expert_tp() * l.ep));
+    }
     field = "training.layout.etp";
     if (l.expert_tp() != 1 && l.expert_tp() != l.tp)
         return fmt::format("etp {} is neither 1 nor tp {}", l.expert_tp(), l.tp);

@@ -1,5 +1,7 @@
 #include "models/parallel/placement.hpp"
 
+#include <algorithm>
+
 namespace fabricast {
 
 bool splits_backward(Schedule schedule) {
@@ -46,6 +48,15 @@ std::int64_t first_of_chunk(const Architecture& a, const Layout& layout, std::in
         first += layers;
     }
     return first;
+}
+
+double recomputed_share(const Architecture& a, const Layout& layout, std::int64_t layers) {
+    if (layers == 0)
+        return 1;
+    std::int64_t again = 0;
+    for (std::int64_t at = 0; at < virtual_stages(layout); ++at)
+        again += std::min(layers, layers_of(a, layout, at));
+    return static_cast<double>(again) / static_cast<double>(a.layers);
 }
 
 bool parts_embedding_and_head(const Layout& layout) {

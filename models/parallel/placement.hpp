@@ -35,6 +35,8 @@ std::int64_t layers_of(const Architecture& a, const Layout& layout, std::int64_t
 std::int64_t first_layer_of(const Architecture& a, const Layout& layout, std::int64_t virtual_stage);
 /// First layer of the virtual stage that holds `layer`.
 std::int64_t first_of_chunk(const Architecture& a, const Layout& layout, std::int64_t layer);
+/// Share of the layers that are recomputed when `layers` of every chunk are (0: all).
+double recomputed_share(const Architecture& a, const Layout& layout, std::int64_t layers);
 /// Embedding and head sit on different stages: a tied matrix is held twice and its gradient exchanged.
 bool parts_embedding_and_head(const Layout& layout);
 

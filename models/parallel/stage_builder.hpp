@@ -33,6 +33,7 @@
 #include "models/parallel/cost_book.hpp"
 #include "models/parallel/layout.hpp"
 #include "models/parallel/schedule.hpp"
+#include "models/parallel/stage_parameters.hpp"
 #include "models/program/program.hpp"
 
 namespace fabricast {
@@ -88,31 +89,6 @@ struct ProgramParts {
     CostBook& costs;
 };
 
-/// Parameters one rank holds before data-parallel sharding: those every data-parallel rank shares, and those of routed
-/// experts, which expert-data-parallel ranks share.
-struct Held {
-    std::int64_t dense = 0, expert = 0;
-    std::int64_t total() const { return dense + expert; }
-};
-struct StageParameters {
-    std::vector<Held> layers;  ///< in model order, chunk by chunk
-    std::int64_t embedding = 0, head = 0;
-    Held sum() const;
-    std::int64_t total() const { return sum().total(); }
-};
-Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t layer);
-/// A prediction module: its layer, a projection of two vectors into one and three norms; embedding and head are shared.
-Held held_of_module(const Architecture& a, const Layout& layout, std::int64_t layer);
-StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
-
-/// How many ranks share one sharded copy, and how many such copies there are.
-struct Sharding {
-    std::int64_t ranks = 1, replicas = 1;
-};
-Sharding dense_sharding(const Layout& layout);
-Sharding expert_sharding(const Layout& layout);
-/// The gradient norm is a sum over all ranks; else over the tp pp ranks of one replica.
-bool norm_over_world(const Layout& layout);
 /// Pipeline messages run beside the work; false: between pieces of it.
 bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software);
 

@@ -59,11 +59,6 @@ void StageEmitter::hold(MemoryCause cause, Bytes bytes) {
         memory_.push_back({cause, bytes});
 }
 
-// On the gather just emitted.
-void StageEmitter::hold_gathered(Bytes bytes) {
-    t_.operations.back().memory.push_back({MemoryCause::gathered_parameters, bytes});
-}
-
 // Ends the running segment; memory changes and waits ride on it.
 void StageEmitter::flush(std::string_view name, Phase phase, std::int64_t layer) {
     if (segment_.empty() && memory_.empty() && next_waits_.empty())

@@ -56,8 +56,6 @@ protected:
     void close(std::uint32_t node) { t_.nodes[node].end = static_cast<std::uint32_t>(t_.nodes.size()); }
     void add(std::vector<Kernel> kernels, bool recompute = false);
     void hold(MemoryCause cause, Bytes bytes);
-    // On the gather just emitted.
-    void hold_gathered(Bytes bytes);
     // Ends the running segment; memory changes and waits ride on it.
     void flush(std::string_view name, Phase phase, std::int64_t layer = -1);
     std::uint32_t call(const CallInfo& info);

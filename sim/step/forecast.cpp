@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/compute/spread.hpp"
+#include "models/parallel/placement.hpp"
 #include "models/transformer/software.hpp"
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
@@ -74,7 +75,9 @@ StepResult step_of(const Scenario& s, const ComputeModel& compute) {
     const auto batch = static_cast<double>(plan.global_batch), length = static_cast<double>(plan.sequence);
     step.model_flops = model_flops(s.model, batch, length, padded_vocab(s.model, plan.layout.tp));
     step.attention_flops = attention_flops(s.model, batch, length);
-    step.attention_hardware_flops = step.attention_flops * (plan.recompute == Recompute::none ? 1.0 : 4.0 / 3.0);
+    step.attention_hardware_flops = step.attention_flops;
+    if (plan.recompute != Recompute::none)
+        step.attention_hardware_flops *= 1 + recomputed_share(s.model, plan.layout, plan.recompute_layers) / 3;
     return step;
 }
 

@@ -253,5 +253,21 @@ TEST(Layout, EveryRuleNamesItsKeyAndValues) {
     }
 }
 
+TEST(Layout, ShardingGroupsOfExpertsMustDivide) {
+    Job job;
+    job.model.moe = {.experts = 8, .top_k = 2, .ffn = 1024};
+    job.plan.layout.tp = job.plan.layout.pp = 1;
+    job.plan.layout.dp = 20;
+    job.plan.layout.ep = 4;
+    job.plan.layout.zero = 3;
+    job.plan.layout.shard_group = 10;  // 10 / 4 ranks of the 5 that share an expert
+    job.plan.global_batch = 40;
+    std::string field;
+    EXPECT_NE(check_layout(job.model, job.plan, 20, field).find("groups of 10 leave 2 ranks"), std::string::npos);
+    EXPECT_EQ(field, "training.layout.shard_group");
+    job.plan.layout.shard_group = 4;
+    EXPECT_EQ(check_layout(job.model, job.plan, 20, field), "");
+}
+
 }  // namespace
 }  // namespace fabricast
