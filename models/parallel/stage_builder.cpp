@@ -49,6 +49,7 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
         const Unit& unit = list[list.size() - 1 - done];
         if (sharded_ && !kept_)
             gather_for_backward(list, done, ends, unit_bytes(unit, gradient_bytes_));
+        regather_edge(unit);
         unit_backward(unit);
         if (sharded_ && (!kept_ || step.last)) {
             add({shard_copies(unit, Phase::backward)});
@@ -72,6 +73,7 @@ void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
         const Unit& unit = list[list.size() - 1 - done];
         if (sharded_ && !kept_)
             gather_for_backward(list, done, ends, 0);
+        regather_edge(unit);
         unit_backward_input(unit);
         if (sharded_ && !kept_) {
             hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_));

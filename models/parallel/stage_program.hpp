@@ -43,6 +43,8 @@ private:
     // The same before its pass, with memory. Prefetched (overlap), it runs while the unit before computes, once the one before
     // that, `after`, has ended; the first of a pass cannot run ahead. Returns as gather_unit does.
     std::uint32_t gather_ahead(const Unit& unit, const Unit* next, bool first, Phase phase, std::uint32_t after);
+    // Embedding or head of a stack that gives them back after each forward, though the step keeps layers whole.
+    void regather_edge(const Unit& unit);
     void hold_with(std::uint32_t gather, Bytes bytes);
     Bytes unit_bytes(const Unit& unit, Bytes width) const;
     void chunk_forward(const ScheduleStep& step);
@@ -64,6 +66,7 @@ private:
     void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
     void gather_after_optimizer();
+    void broadcast_by_owners();
     void reduce_at_end();
     void optimizer();
     void schedule_block(const ScheduleBlock& block);

@@ -38,6 +38,23 @@ std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, P
     return node;
 }
 
+void StageBuilder::regather_edge(const Unit& unit) {
+    const bool edge = unit.kind == Unit::Kind::embedding || unit.kind == Unit::Kind::head;
+    const bool whole = layout_.zero == 1 || layout_.zero == 2 || kept_;
+    if (!software_.edges_regathered || !edge || !whole || dense_.ranks == 1)
+        return;
+    flush("backward", Phase::backward);
+    const bool aside = plan_.overlap_param_gather;  // the stream of this communicator
+    Operation begin;                                // where the pass stands, also when a repeat opens with it
+    begin.kind = OpKind::compute;
+    begin.payload = parts_.costs.intern({}, 0);
+    begin.label = label("backward", Account::gemm_ideal, Phase::backward);
+    const std::uint32_t after = aside ? push(std::move(begin)) : program::kNone;
+    const std::uint32_t node = gather_unit(unit, aside ? kParameter : kCompute, Phase::backward, {after});
+    if (aside)
+        next_waits_.push_back(node);
+}
+
 // Memory that comes with a gather; where there is none, with the segment that follows.
 void StageBuilder::hold_with(std::uint32_t gather, Bytes bytes) {
     if (gather == program::kNone)
@@ -178,7 +195,25 @@ void StageBuilder::optimizer() {
         gather_after_optimizer();
 }
 
+// One broadcast an owner, one after the other; neighbours of one size are one repeat.
+void StageBuilder::broadcast_by_owners() {
+    const std::vector<std::int64_t> owned = owned_parameters(parameter_tensors(a_, layout_, stage_), dense_.ranks);
+    for (std::size_t i = 0, end = 0; i < owned.size(); i = end) {
+        while (end < owned.size() && owned[end] == owned[i])
+            ++end;
+        const std::uint32_t repeat = end - i > 1 ? open_repeat(static_cast<std::int64_t>(end - i)) : 0;
+        collective(kCompute, Slot::parameter, Collective::broadcast, owned[i] * activation_bytes_,
+                   "parameter broadcast", Account::comm_parameter, Phase::gather);
+        if (end - i > 1)
+            close(repeat);
+    }
+}
+
 void StageBuilder::gather_after_optimizer() {
+    if (software_.owner_broadcasts && dense_.ranks > 1 && parameters_.sum().expert == 0) {
+        broadcast_by_owners();
+        return;
+    }
     const bool overlap = plan_.overlap_param_gather;
     const std::uint8_t stream = overlap ? kParameter : kCompute;
     const Bytes whole = parameters_.total() * activation_bytes_;

@@ -217,6 +217,25 @@ SoftwareFeatures torchtitan_2024_eager() {
     return f;
 }
 
+SoftwareFeatures pithtrain_2026() {
+    SoftwareFeatures f = torch_fsdp_compile();
+    f.name = "pithtrain-2026";
+    f.attention = "fa3";
+    f.fp32_gradients = true;
+    f.fp32_reduce = true;
+    f.edges_regathered = true;
+    f.sources = {
+        "as torch-fsdp-compile; parameters of layers and fp32 gradients stay whole through a step, which reduces once "
+        "(zero: 1), while embedding and head are wrapped with reshard_after_forward: gathered before each backward, "
+        "whole until their next forward has passed: mlc-ai/pith-train pithtrain/modules/training.py and "
+        "pithtrain/dualpipe/dualpipev.py",
+        "nothing gathers ahead: the CPU waits for the GPU at every router, whose counts set the sizes of the "
+        "all-to-all",
+        "FlashAttention-3's rate stands for the kernels of flash_attn.cute: pithtrain/operators/flash_attn_v4.py",
+    };
+    return f;
+}
+
 SoftwareFeatures nanotron_2024() {
     SoftwareFeatures f = torch_fsdp();
     f.name = "nanotron-2024";
@@ -282,7 +301,11 @@ SoftwareFeatures internevo_2023() {
     f.tp_backward_overlap = true;
     f.loss_bytes_per_logit = 32;
     f.allocator_expandable = false;
+    f.owner_broadcasts = true;
     f.sources = {
+        "whole tensors are dealt to the ranks of a ZeRO-1 group, largest first to the rank with least, and each owner "
+        "broadcasts after the update: _partition_param_list and broadcast_params of "
+        "internlm/solver/optimizer/hybrid_zero_optim.py",
         "gradients of 16-bit parameters are reduced as they are; tensor-parallel layers of flash_attn.ops.fused_dense, "
         "whose backward reduction runs beside the weight gradient",
         "FlashAttention-2, eager pointwise kernels and fp32 loss (32 bytes per logit), 25 us per kernel: public "
@@ -308,6 +331,7 @@ const std::vector<SoftwareFeatures>& software_stacks() {
         torchtitan_2024(),
         torchtitan_2024_compile(),
         torchtitan_2024_eager(),
+        pithtrain_2026(),
         nanotron_2024(),
         llm_foundry_2023(),
         llm_foundry_2023_torch2(),
