@@ -38,6 +38,7 @@ private:
     };
 
     Kernel shard_copies(const Unit& unit, Phase phase) const;
+    Kernel casts(const Unit& unit, Phase phase) const;  ///< of parameters and gradients under autocast
     // Emits what gathers a unit's parameters; the last node of it, none where no rank shares them.
     std::uint32_t gather_unit(const Unit& unit, std::uint8_t stream, Phase phase, std::vector<std::uint32_t> waits);
     // The same before its pass, with memory. Prefetched (overlap), it runs while the unit before computes, once the one before
@@ -76,8 +77,10 @@ private:
         const bool cut = layout_.tp > 1 && (shard_.sequence_parallel || software_.p2p_scatter_gather);
         return cut ? hidden_bytes() / layout_.tp : hidden_bytes();
     }
-    // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in.
+    // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in, autocast keeps fp32.
     Bytes parameter_width(const Unit& unit) const {
+        if (software_.autocast)
+            return 4;
         const bool fp8 = plan_.precision == Precision::fp8 && software_.fp8_parameter_gather;
         return fp8 && unit.kind == Unit::Kind::layer ? 1 : activation_bytes_;
     }

@@ -13,6 +13,7 @@
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
 #include "sim/step/limit_hints.hpp"
+#include "sim/step/program_edits.hpp"
 
 namespace fabricast {
 namespace {
@@ -103,6 +104,32 @@ void fill_step(StepResult& step, const engine::EngineResult& run, const Compiled
     step.accounts[static_cast<std::size_t>(Account::idle)] += whole - sum;
 }
 
+WaitingSplit waiting_split(const StepResult& run, const StepResult& equal) {
+    const auto vanished = [&](Account account) {
+        const auto a = static_cast<std::size_t>(account);
+        return std::max<__int128>(run.accounts[a] - equal.accounts[a], 0);
+    };
+    return {vanished(Account::bubble), vanished(Account::straggler)};
+}
+
+namespace {
+
+void split_waiting(Result& result, const BuiltStep& built) {
+    if (built.compiled.stages.size() < 2)
+        return;
+    program::Program program = built.compiled.program;
+    equal_stages(program);
+    const engine::EngineResult run = engine::Engine(program, built.cluster.links().capacity).run();
+    if (run.outcome != engine::Outcome::done)
+        return;
+    StepResult equal;
+    equal.ranks = result.step.ranks;
+    fill_step(equal, run, built.compiled);
+    result.waiting = waiting_split(result.step, equal);
+}
+
+}  // namespace
+
 Result forecast(const Scenario& scenario, ForecastOptions options) {
     Result result;
     result.version = FABRICAST_VERSION;
@@ -154,6 +181,8 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         return result;
     }
     fill_step(result.step, run, compiled);
+    if (options.split_waiting)
+        split_waiting(result, *built);
     if (options.critical_path)
         fill_critical_path(result, run, compiled.program);
     result.hints = limit_hints(result);

@@ -90,6 +90,10 @@ TEST(Acceptance, A2InterleavingHelpsWhereMicroBatchesAreFew) {
     EXPECT_NEAR(ratio, 1.28, 0.1);
     EXPECT_NEAR(tokens_per_s_per_gpu(plain) / 100, 1, 0.2);
     EXPECT_NEAR(tokens_per_s_per_gpu(interleaved) / 128, 1, 0.2);
+    // Gradients are whole from the first backward of a chunk to its last, and of two chunks a stage has one at a time.
+    fmt::print("A2: {:.1f} and {:.1f} GiB (published 82.5 and 72.7), {:.1f} less (9.8)\n", memory(plain),
+               memory(interleaved), memory(plain) - memory(interleaved));
+    EXPECT_NEAR(memory(plain) - memory(interleaved), 82.5 - 72.7, 4);
 }
 
 TEST(Acceptance, A4LongerContextsOnOneNode) {
@@ -134,9 +138,10 @@ TEST(Acceptance, A6TensorParallelismThatMemoryDoesNotNeedCosts) {
     EXPECT_NEAR(tokens_per_s_per_gpu(tp4) / 1900, 1, 0.15);
     EXPECT_NEAR(tokens_per_s_per_gpu(tp2) / 2357, 1, 0.15);
     EXPECT_LT(memory(tp2), 79.3);
-    // Against the measured 1900 the plan is 24 % faster; against the forecast, which is 12 % above it, the wanted 15 % are 11.
-    EXPECT_GE(tokens_per_s_per_gpu(tp2) / 1900, 1.15);
-    EXPECT_GE(tokens_per_s_per_gpu(tp2) / tokens_per_s_per_gpu(tp4), 1.10);
+    EXPECT_GE(tokens_per_s_per_gpu(tp2) / tokens_per_s_per_gpu(tp4), 1.15);  // the vendor's table against the job: 1.24
+    const Forecast same = run("a6-llama-13b-tp4", {"training.software={preset: nemo-2024, tp_hidden_fraction: 0}"});
+    EXPECT_GT(tp4.account(Account::memory_bound) * tp4.seconds(),
+              1.5 * same.account(Account::memory_bound) * same.seconds());  // casts of fp32 parameters and gradients
 }
 
 TEST(Acceptance, A10Fp8SpeedsUpMatrixProductsOnly) {
