@@ -113,7 +113,7 @@ int run(const Arguments& arguments) {
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
         const Result result = forecast(scenarios[i], {.split_waiting = true});
-        stats.end_forecast(scenarios[i].name, result.events);
+        stats.end_forecast(scenarios[i].name, result.events + (result.waiting ? result.waiting->events : 0));
         code = std::max(code, exit_code(result));
         write_output(options, result, measured);
         if (options.json) {

@@ -109,7 +109,7 @@ WaitingSplit waiting_split(const StepResult& run, const StepResult& equal) {
         const auto a = static_cast<std::size_t>(account);
         return std::max<__int128>(run.accounts[a] - equal.accounts[a], 0);
     };
-    return {vanished(Account::bubble), vanished(Account::straggler)};
+    return {.bubble_imbalance = vanished(Account::bubble), .straggler_imbalance = vanished(Account::straggler)};
 }
 
 namespace {
@@ -126,6 +126,7 @@ void split_waiting(Result& result, const BuiltStep& built) {
     equal.ranks = result.step.ranks;
     fill_step(equal, run, built.compiled);
     result.waiting = waiting_split(result.step, equal);
+    result.waiting->events = run.events;
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ struct StepResult {
 /// straggler = other + straggler_imbalance.
 struct WaitingSplit {
     __int128 bubble_imbalance = 0, straggler_imbalance = 0;
+    std::uint64_t events = 0;  ///< of the re-run, where the forecast made it
 };
 
 struct CriticalEntry {

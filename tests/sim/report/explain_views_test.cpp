@@ -17,7 +17,7 @@ protected:
     ExplainViews() {
         e_.run = sample_result(scenario_);
         const auto of = [&](Account a) { return e_.run.step.accounts[static_cast<std::size_t>(a)]; };
-        e_.run.waiting = WaitingSplit{of(Account::bubble) / 3, of(Account::straggler) / 5};
+        e_.run.waiting = WaitingSplit{of(Account::bubble) / 3, of(Account::straggler) / 5, 0};
         e_.communication[static_cast<std::size_t>(Account::comm_tp)] = 4 * of(Account::comm_tp);
         Ceiling overlap;
         overlap.key = "perfect_overlap";
