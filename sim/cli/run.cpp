@@ -112,7 +112,7 @@ int run(const Arguments& arguments) {
     int code = kDone;
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
-        const Result result = forecast(scenarios[i]);
+        const Result result = forecast(scenarios[i], {.fold = options.fold});
         stats.end_forecast(scenarios[i].name, result.events);
         code = std::max(code, exit_code(result));
         write_output(options, result, measured);

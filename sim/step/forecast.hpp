@@ -10,8 +10,8 @@
 
 #include "models/compute/compute_model.hpp"
 #include "models/parallel/compiler.hpp"
-#include "sim/engine/engine.hpp"
 #include "sim/step/result.hpp"
+#include "sim/step/step_run.hpp"
 #include "topologies/graph/cluster.hpp"
 
 namespace fabricast {
@@ -20,6 +20,8 @@ struct ForecastOptions {
     int max_steps = 6;          ///< give up looking for a period after so many steps
     bool over_memory = false;   ///< run also what does not fit: the verdict says so, the step is timed all the same
     bool critical_path = true;  ///< follow the chain of causes; costs time and memory
+    bool fold = true;           ///< simulate one rank of each class (models/program/fold.hpp); same result, except
+                                ///< Result::events and ranks_simulated
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).
@@ -39,6 +41,6 @@ BuiltStep build_step(const Scenario& scenario, const ComputeModel& compute, int 
 /// Tokens, FLOPs, peak: what does not depend on a run.
 StepResult step_of(const Scenario& scenario, const ComputeModel& compute);
 /// Period and accounts of a run.
-void fill_step(StepResult& step, const engine::EngineResult& run, const CompiledStep& compiled);
+void fill_step(StepResult& step, const StepRun& run, const CompiledStep& compiled);
 
 }  // namespace fabricast
