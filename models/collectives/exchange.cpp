@@ -193,8 +193,8 @@ PlannedExchange CommModel::exchange(const CommGroup& group, const PairTraffic& t
         double slowest = 0;
         for (const PlannedActivity& a : plan.activities) {
             for (const LinkUse& use : out.demands[a.demand]) {
-                const double rate =
-                    bytes_per_s(cluster_->links().capacity[index(use.link)]) / use.coefficient * kCoefficientOne;
+                const double rate = bytes_per_s(cluster_->links().capacity[index(use.link)]) /
+                                    static_cast<double>(use.coefficient) * kCoefficientOne;
                 slowest = std::max(slowest, static_cast<double>(a.work) / rate);
             }
         }

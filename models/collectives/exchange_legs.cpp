@@ -172,7 +172,7 @@ ExchangeLegs::Activity ExchangeLegs::sum_up(Class kind, bool uneven, bool slow, 
         // Rounded up: a link never carries fewer bytes than cross it.
         const auto coefficient =
             (static_cast<unsigned __int128>(loads[l]) * kCoefficientOne + a.busiest - 1) / a.busiest;
-        a.demand.push_back({LinkId{static_cast<std::uint32_t>(l)}, static_cast<std::uint32_t>(coefficient)});
+        a.demand.push_back({LinkId{static_cast<std::uint32_t>(l)}, static_cast<std::uint64_t>(coefficient)});
     }
     return a;
 }

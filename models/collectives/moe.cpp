@@ -88,7 +88,7 @@ PlannedExchange node_aware_moe(const Cluster& cluster, const CommFacts& facts, c
     };
     if (local > 1) {
         std::vector<LinkUse> uses;
-        const auto coefficient = static_cast<std::uint32_t>(kCoefficientOne / kernel.share);
+        const auto coefficient = static_cast<std::uint64_t>(kCoefficientOne / kernel.share);
         for (const GpuId gpu : group.order.gpus) {
             uses.push_back({cluster.nvlink_up(gpu), coefficient});
             uses.push_back({cluster.nvlink_down(gpu), coefficient});

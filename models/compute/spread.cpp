@@ -35,6 +35,18 @@ double normal_quantile(double p) {
            (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1);
 }
 
+// The quantile of the maximum is that of one draw at v^(1/n); midpoints of equal steps in v.
+std::uint32_t expected_slowest(double sigma, std::int64_t gpus) {
+    constexpr int kSteps = 4096;
+    double sum = 0;
+    for (int i = 0; i < kSteps && sigma > 0; ++i) {
+        const double v = (i + 0.5) / kSteps;
+        const double p = math::exp(math::log(v) / static_cast<double>(gpus));
+        sum += std::max(0.0, normal_quantile(p) - kMeanMaximumOf8);
+    }
+    return static_cast<std::uint32_t>(65536 + std::llround(65536 * sigma * sum / kSteps));
+}
+
 std::uint32_t gpu_slowness(double sigma, std::uint64_t seed, std::uint32_t gpu) {
     const std::uint64_t word = mix(mix(mix(seed + kPurpose) + gpu) + kPurpose);
     const double uniform = (static_cast<double>(word >> 11) + 0.5) * 0x1p-53;

@@ -132,6 +132,7 @@ struct Peer {
     std::uint32_t slots = 0;           ///< sender's side: 0 = rendezvous; else a buffer of so many messages: a send
                                        ///< starts without its receive, ends when the data have left, and the data
                                        ///< arrive after the route's latency (sizes are not compared)
+    std::uint32_t receive_channel = kNone;  ///< of the messages from this peer; kNone: as `channel`
 };
 
 struct Route {
@@ -153,6 +154,7 @@ struct Rank {
     std::vector<std::uint32_t> transfer_routes;  ///< slot -> route
     std::vector<std::int64_t> bindings;          ///< bound repeat counts
     std::uint32_t slowness = kFullSpeed;         ///< compute work is multiplied by slowness / 65536, >= 1
+    std::uint32_t copies = 1;                    ///< ranks this one stands for (fold.hpp)
 };
 
 struct Program {
@@ -167,6 +169,7 @@ struct Program {
     std::vector<Transfer> transfers;
     std::vector<Picoseconds> durations;
     std::vector<std::vector<LinkUse>> demands;
+    std::vector<Rate> alone;  ///< by demand: its rate on an empty network; empty: as its links say (fold.hpp)
     std::vector<Label> labels;
     std::vector<std::string> names;
 };

@@ -12,7 +12,7 @@ namespace fabricast::engine {
 Engine::Engine(const program::Program& program, std::span<const Rate> capacity, EngineOptions options)
     : program_(program),
       options_(options),
-      demands_(without_dominated_links(program.demands, capacity)),
+      demands_(program::deciding_links(program.demands, capacity)),
       network_(capacity, options.quantum),
       ledger_(program.ranks.size()),
       recording_(options.record_timeline || options.track_path) {
@@ -40,6 +40,7 @@ void Engine::bind() {
         r.streams = static_cast<std::uint8_t>(r.code->entry.size());
         assert(r.streams <= kMaxStreams);
         r.slowness = program_.ranks[rank].slowness;
+        r.copies = program_.ranks[rank].copies;
         for (const std::uint32_t entry : r.code->entry)
             streams_.emplace_back().counter = entry;
     }
@@ -68,7 +69,8 @@ void Engine::bind() {
                 continue;
             }
             send_channel_.push_back(channel(rank, peer.rank, peer.channel));
-            receive_channel_.push_back(channel(peer.rank, rank, peer.channel));
+            receive_channel_.push_back(
+                channel(peer.rank, rank, peer.receive_channel == program::kNone ? peer.channel : peer.receive_channel));
             if (peer.send_route != program::kNone) {
                 channels_[send_channel_.back()].route = peer.send_route;
                 channels_[send_channel_.back()].slots = peer.slots;
@@ -84,8 +86,9 @@ void Engine::bind() {
         }
     }
     first_part_.push_back(static_cast<std::uint32_t>(parts_.size()));
-    for (const std::vector<LinkUse>& demand : demands_)
-        alone_.push_back(network_.alone_rate(demand, 0));
+    alone_ = program_.alone;
+    for (std::size_t d = alone_.size(); d < demands_.size(); ++d)
+        alone_.push_back(network_.alone_rate(demands_[d], 0));
     queue_.reserve(ranks * 2 + 1024);
 }
 
@@ -262,8 +265,8 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
         step_fingerprint_.resize(r.step + 1, 0);
     const std::uint64_t id = (static_cast<std::uint64_t>(r.code->tmpl) << 32) | in.operation;
     step_fingerprint_[r.step] +=
-        mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
-            static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
+        r.copies * mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
+                       static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
     if (recording_) {
         records_[s.record].finished = now_;
         trigger_ = s.record;

@@ -27,9 +27,9 @@
 #include <string>
 #include <vector>
 
+#include "models/program/deciding_links.hpp"
 #include "models/program/program.hpp"
 #include "sim/engine/code.hpp"
-#include "sim/engine/demands.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/ledger.hpp"
 #include "sim/engine/network.hpp"
@@ -54,9 +54,10 @@ struct EngineResult {
     Picoseconds period = 0;  ///< longest last complete step of any rank (0 when the program has no step end)
     Picoseconds window_begin = 0, window_end = 0;  ///< rank 0's last complete step
     bool periodic = false;
-    std::uint32_t steps = 0;                                       ///< complete steps simulated
-    std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank, over its last complete step
-                                                                   ///< (whole run when there is no step end)
+    std::uint32_t steps = 0;  ///< complete steps simulated
+    std::vector<std::array<Picoseconds, kAccountCount>>
+        accounts;  ///< by rank of the program, over its last complete step
+                   ///< (whole run when there is no step end)
     std::uint64_t events = 0, fingerprint = 0, solves = 0, activities_touched = 0;
     std::vector<Record> timeline;  ///< with record_timeline
     std::vector<Record> path;  ///< with either: chain of causes of the last step end, latest first; cause = next entry
@@ -94,6 +95,7 @@ private:
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
         __int128 remaining = 0;  ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
+        std::uint32_t copies = 1;
         bool computing = false, dirty = false;
         Picoseconds host_clock = 0;
         std::uint16_t kernels_waiting = 0, on_network = 0, on_nvlink = 0;  ///< communication of other streams

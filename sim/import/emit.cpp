@@ -8,7 +8,7 @@ namespace {
 
 std::string yes(bool value) { return value ? "true" : "false"; }
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\')
@@ -124,7 +124,7 @@ std::vector<std::string> model_lines(const Architecture& a) {
             lines.push_back(fmt::format("{}: {}", key, yes(value)));
     };
     if (!a.name.empty())
-        lines.push_back(fmt::format("name: {}", quoted(a.name)));
+        lines.push_back(fmt::format("name: {}", in_quotes(a.name)));
     if (gpt)
         lines.emplace_back("family: gpt");
     integer("layers", a.layers);
@@ -187,7 +187,7 @@ std::string scenario_yaml(const Plan& p) {
     for (const std::string& what : p.missing)
         out += "# still to be said: " + what + "\n";
     if (!p.name.empty())
-        out += "name: " + quoted(p.name) + "\n";
+        out += "name: " + in_quotes(p.name) + "\n";
     cluster_section(p, out);
     model_section(p, out);
     training_section(p, out);

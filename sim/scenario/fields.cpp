@@ -96,6 +96,9 @@ constexpr Field kFields[] = {
      .kind = K::number,
      .doc = "Standard deviation of speed between GPUs of one kind, as a share; 0: all alike.",
      .high = 0.5},
+    choice("cluster.gpu_draw", "expected|each", "",
+           "Speeds of the GPUs: one as slow as the slowest is expected to be, or each drawn from the seed (all ranks "
+           "differ then and are simulated)."),
     quantity("cluster.node.power_limit", D::power, "W", 1e5, "Board power limit set below nominal."),
     choice("cluster.node.cpu", "intel|amd|arm", "", "Host processor: NCCL's tables depend on it."),
     choice("cluster.node.board", "nvswitch|cube-mesh|pairs|full-mesh|pcie", "",

@@ -68,6 +68,7 @@ struct Scenario {
     std::vector<DegradedPart> degraded;
     std::string degraded_where;  ///< place of the key, for errors
     double power_limit_w = 0;    ///< 0 = nominal
+    bool gpu_draw_each = false;  ///< each GPU draws its speed; else one is the expected slowest
     double gpu_spread = 0;       ///< standard deviation of speed between GPUs of one kind, as a share
 
     /// Where rates and counts come from a file, a grid or a graph and not from a preset.

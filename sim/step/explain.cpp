@@ -50,9 +50,9 @@ private:
     /// Nothing when the re-run does not end (then it is no ceiling).
     std::optional<StepResult> simulate(const CompiledStep& compiled, const Program& program,
                                        const std::vector<Rate>& capacity) {
-        const engine::EngineResult run = engine::Engine(program, capacity).run();
-        out_.events += run.events;
-        if (run.outcome != engine::Outcome::done)
+        const StepRun run = run_program(program, capacity, options_.fold);
+        out_.events += run.engine.events;
+        if (run.engine.outcome != engine::Outcome::done)
             return std::nullopt;
         StepResult step = base().step;
         step.accounts = {};

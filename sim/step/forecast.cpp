@@ -44,6 +44,43 @@ void fill_critical_path(Result& result, const engine::EngineResult& run, const p
 
 }  // namespace
 
+namespace {
+
+// The template whose ranks compute longest in a step; the first of equal ones.
+std::uint32_t busiest_template(const program::Program& p) {
+    std::uint32_t busiest = 0;
+    __int128 most = -1;
+    for (std::uint32_t t = 0; t < p.templates.size(); ++t) {
+        const std::vector<std::int64_t> runs = program::executions(p.templates[t]);
+        __int128 work = 0;
+        for (std::size_t i = 0; i < runs.size(); ++i) {
+            const program::Operation& op = p.templates[t].operations[i];
+            if (op.kind == program::OpKind::compute)
+                work += static_cast<__int128>(p.costs[op.payload].work) * runs[i];
+        }
+        if (work > most) {
+            most = work;
+            busiest = t;
+        }
+    }
+    return busiest;
+}
+
+// The slowest GPU counts most where the work is: the expected one is the first rank of the busiest stage.
+void set_slowness(const Scenario& s, program::Program& p) {
+    if (s.gpu_draw_each) {
+        for (std::uint32_t rank = 0; rank < p.ranks.size(); ++rank)
+            p.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
+        return;
+    }
+    const std::uint32_t busiest = busiest_template(p);
+    const auto slowest =
+        std::find_if(p.ranks.begin(), p.ranks.end(), [&](const program::Rank& rank) { return rank.tmpl == busiest; });
+    slowest->slowness = expected_slowest(s.gpu_spread, static_cast<std::int64_t>(p.ranks.size()));
+}
+
+}  // namespace
+
 ComputeOptions compute_options(const Scenario& s) {
     ComputeOptions options;
     options.attention = resolve_attention(s.software, s.gpu);
@@ -61,8 +98,7 @@ BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_ste
     BuiltStep built{build_cluster(s), {}};
     const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
-    for (std::uint32_t rank = 0; rank < built.compiled.program.ranks.size(); ++rank)
-        built.compiled.program.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
+    set_slowness(s, built.compiled.program);
     return built;
 }
 
@@ -82,18 +118,19 @@ StepResult step_of(const Scenario& s, const ComputeModel& compute) {
     return step;
 }
 
-void fill_step(StepResult& step, const engine::EngineResult& run, const CompiledStep& compiled) {
-    step.ps = run.period;
-    step.periodic = run.periodic;
-    step.steps_simulated = static_cast<int>(run.steps);
+void fill_step(StepResult& step, const StepRun& run, const CompiledStep& compiled) {
+    step.ps = run.engine.period;
+    step.periodic = run.engine.periodic;
+    step.steps_simulated = static_cast<int>(run.engine.steps);
     step.by_stage.resize(compiled.stages.size());
     step.ranks_by_stage.resize(compiled.stages.size());
-    for (std::size_t rank = 0; rank < run.accounts.size(); ++rank) {
-        const auto stage = static_cast<std::size_t>(compiled.stage_of_rank[rank]);
-        ++step.ranks_by_stage[stage];
+    for (std::size_t row = 0; row < run.rows.size(); ++row) {
+        const auto stage = static_cast<std::size_t>(compiled.stage_of_rank[run.rows[row].rank]);
+        step.ranks_by_stage[stage] += run.rows[row].copies;
         for (std::size_t a = 0; a < kAccountCount; ++a) {
-            step.accounts[a] += run.accounts[rank][a];
-            step.by_stage[stage][a] += run.accounts[rank][a];
+            const __int128 time = static_cast<__int128>(run.engine.accounts[row][a]) * run.rows[row].copies;
+            step.accounts[a] += time;
+            step.by_stage[stage][a] += time;
         }
     }
     // Offsets that have not settled leave windows of different length; the period is the longest, the rest is idle.
@@ -114,19 +151,19 @@ WaitingSplit waiting_split(const StepResult& run, const StepResult& equal) {
 
 namespace {
 
-void split_waiting(Result& result, const BuiltStep& built) {
+void split_waiting(Result& result, const BuiltStep& built, bool fold) {
     if (built.compiled.stages.size() < 2)
         return;
     program::Program program = built.compiled.program;
     equal_stages(program);
-    const engine::EngineResult run = engine::Engine(program, built.cluster.links().capacity).run();
-    if (run.outcome != engine::Outcome::done)
+    const StepRun run = run_program(program, built.cluster.links().capacity, fold, {});
+    if (run.engine.outcome != engine::Outcome::done)
         return;
     StepResult equal;
     equal.ranks = result.step.ranks;
     fill_step(equal, run, built.compiled);
     result.waiting = waiting_split(result.step, equal);
-    result.waiting->events = run.events;
+    result.waiting->events = run.engine.events;
 }
 
 }  // namespace
@@ -173,19 +210,21 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
 
     engine::EngineOptions engine_options;
     engine_options.track_path = options.critical_path;
-    engine::EngineResult run = engine::Engine(compiled.program, cluster.links().capacity, engine_options).run();
+    const StepRun step_run = run_program(compiled.program, cluster.links().capacity, options.fold, engine_options);
+    const engine::EngineResult& run = step_run.engine;
     result.events = run.events;
     result.fingerprint = run.fingerprint;
+    result.ranks_simulated = step_run.rows.size();
     if (run.outcome != engine::Outcome::done) {
         result.verdict = run.outcome == engine::Outcome::deadlock ? "deadlock" : "mismatch";
         result.failure = run.message;
         return result;
     }
-    fill_step(result.step, run, compiled);
+    fill_step(result.step, step_run, compiled);
     if (options.split_waiting)
-        split_waiting(result, *built);
+        split_waiting(result, *built, options.fold);
     if (options.critical_path)
-        fill_critical_path(result, run, compiled.program);
+        fill_critical_path(result, run, step_run.program);
     result.hints = limit_hints(result);
     return result;
 }

@@ -76,7 +76,7 @@ void free_communication(Program& p) {
 void equal_stages(Program& p) {
     std::vector<std::int64_t> ranks_of(p.templates.size(), 0);
     for (const program::Rank& rank : p.ranks)
-        ++ranks_of[rank.tmpl];
+        ranks_of[rank.tmpl] += rank.copies;
     std::vector<std::array<Wide, kParts>> own(p.templates.size());
     std::array<Wide, kParts> all = {};
     std::array<Wide, kParts> ranks = {};  // that have such work

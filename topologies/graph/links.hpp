@@ -29,7 +29,7 @@ struct Links {
 /// x * coefficient / kCoefficientOne bytes/s.
 struct LinkUse {
     LinkId link;
-    std::uint32_t coefficient;  ///< fixed point, kCoefficientOne = 1 byte on the wire per payload byte
+    std::uint64_t coefficient;  ///< fixed point, kCoefficientOne = 1 byte on the wire per payload byte
     bool operator==(const LinkUse&) const = default;
 };
 inline constexpr std::uint32_t kCoefficientOne = 1u << 16;

@@ -35,11 +35,11 @@ Lists lists_of(const SourceText& source) {
         const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
         if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
             source.refuse(line_of(entry.first),
-                          fmt::format("key {}: topology, npus_count, bandwidth and latency are expected{}", quoted(key),
-                                      did_you_mean(key, kKeys)));
+                          fmt::format("key {}: topology, npus_count, bandwidth and latency are expected{}",
+                                      in_quotes(key), did_you_mean(key, kKeys)));
         }
         if (lists.count(key) != 0) {
-            source.refuse(line_of(entry.first), fmt::format("key {} is there twice", quoted(key)));
+            source.refuse(line_of(entry.first), fmt::format("key {} is there twice", in_quotes(key)));
         }
         if (!entry.second.IsSequence()) {
             source.refuse(line_of(entry.first),
@@ -72,8 +72,9 @@ Lists lists_of(const SourceText& source) {
 double number(const SourceText& source, const char* key, const YAML::Node& node, bool zero_is_allowed) {
     const auto value = to_number(node.Scalar());
     if (!value || *value < 0 || (*value == 0 && !zero_is_allowed)) {
-        source.refuse(line_of(node), fmt::format("{} {}: a number {} is expected, without a unit", key,
-                                                 quoted(node.Scalar()), zero_is_allowed ? "of 0 or more" : "above 0"));
+        source.refuse(line_of(node),
+                      fmt::format("{} {}: a number {} is expected, without a unit", key, in_quotes(node.Scalar()),
+                                  zero_is_allowed ? "of 0 or more" : "above 0"));
     }
     return *value;
 }
@@ -85,14 +86,14 @@ GridDimension dimension(const SourceText& source, const Lists& lists, std::size_
     const auto found = std::find(kinds.begin(), kinds.end(), kind.Scalar());
     if (found == kinds.end()) {
         source.refuse(line_of(kind), fmt::format("topology {}: Ring, FullyConnected or Switch is expected, spelt so{}",
-                                                 quoted(kind.Scalar()), did_you_mean(kind.Scalar(), kinds)));
+                                                 in_quotes(kind.Scalar()), did_you_mean(kind.Scalar(), kinds)));
     }
     result.kind = static_cast<Kind>(found - kinds.begin());
     const YAML::Node& ranks = lists.at("npus_count")[index];
     const auto count = to_unsigned(ranks.Scalar());
     if (!count || *count < 2 || *count > kMostRanks) {
         source.refuse(line_of(ranks),
-                      fmt::format("npus_count {}: a whole number of 2 or more is expected", quoted(ranks.Scalar())));
+                      fmt::format("npus_count {}: a whole number of 2 or more is expected", in_quotes(ranks.Scalar())));
     }
     result.count = static_cast<std::uint32_t>(*count);
     result.bytes_per_s = number(source, "bandwidth", lists.at("bandwidth")[index], false) * kAstraGigabyte;

@@ -113,13 +113,13 @@ Placement place(const FabricDescription& fabric, std::string_view node_list) {
     std::set<std::string_view> listed_nodes;
     for (const std::string& name : placement.nodes) {
         if (!listed_nodes.insert(name).second) {
-            throw ImportError("node list", 0, fmt::format("node {} is listed twice", quoted(name)));
+            throw ImportError("node list", 0, fmt::format("node {} is listed twice", in_quotes(name)));
         }
         const auto node = index_of.find(name);
         if (node == index_of.end()) {
             throw ImportError(
                 "node list", 0,
-                fmt::format("node {} is not in {}{}", quoted(name), fabric.source, did_you_mean(name, hosts)));
+                fmt::format("node {} is not in {}{}", in_quotes(name), fabric.source, did_you_mean(name, hosts)));
         }
         placement.leaves.push_back(leaves[node->second]);
     }

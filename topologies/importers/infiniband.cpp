@@ -210,7 +210,7 @@ FabricDescription read_ibnetdiscover(const SourceText& source) {
             if (from_port > kMostPorts || to_port > kMostPorts || !peer || peer->empty()) {
                 source.refuse(number,
                               fmt::format("{} is no port line; [port] \"peer\"[port] # \"description\" is expected",
-                                          quoted(line)));
+                                          in_quotes(line)));
             }
             if (device.empty()) {
                 source.refuse(number, "a port line before the first Switch or Ca line");
@@ -234,7 +234,8 @@ FabricDescription read_ibnetdiscover(const SourceText& source) {
         const auto ports = to_unsigned(cursor.word());
         const auto key = cursor.between('"', '"');
         if (!ports || !key || key->empty()) {
-            source.refuse(number, fmt::format("{}: {} PORTS \"id\" # \"description\" is expected", quoted(line), kind));
+            source.refuse(number,
+                          fmt::format("{}: {} PORTS \"id\" # \"description\" is expected", in_quotes(line), kind));
         }
         device = *key;
         declared.insert(device);
@@ -279,7 +280,7 @@ FabricDescription read_iblinkinfo(const SourceText& source) {
                 number,
                 fmt::format("{} is no iblinkinfo line; lid port[ ] ==( 4X 25.78125 Gbps Active/ LinkUp)==> lid port[ ] "
                             "\"name\" is expected",
-                            quoted(line)));
+                            in_quotes(line)));
         }
         parsed.state = trimmed(line.substr(arrow + 3, arrow_end - arrow - 3));
         Cursor right(line.substr(arrow_end + 4));
@@ -330,7 +331,7 @@ FabricDescription read_iblinkinfo(const SourceText& source) {
             source.refuse(
                 line.line,
                 fmt::format("{}: a width such as 4X and a lane rate of InfiniBand (2.5 to 212.5 Gbps) are expected",
-                            quoted(line.state)));
+                            in_quotes(line.state)));
         }
         set_rate(report, width, *lane);
         report.remark = line.remark;

@@ -51,7 +51,7 @@ int Reader::integer(pugi::xml_node node, const char* name, int otherwise) const 
     const auto number = to_unsigned(std::string_view(value).substr(negative ? 1 : 0));
     if (!number || *number > 1'000'000'000) {
         source_.refuse(xml_.line_of(node),
-                       fmt::format("<{}> {}={}: a whole number is expected", node.name(), name, quoted(value)));
+                       fmt::format("<{}> {}={}: a whole number is expected", node.name(), name, in_quotes(value)));
     }
     return negative ? -static_cast<int>(*number) : static_cast<int>(*number);
 }

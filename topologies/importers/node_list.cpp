@@ -42,7 +42,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& what) const {
-        throw ImportError(where_, line_, fmt::format("node list {}: {}", quoted(list_), what));
+        throw ImportError(where_, line_, fmt::format("node list {}: {}", in_quotes(list_), what));
     }
 
     void expand_item(std::string_view item) {
@@ -75,7 +75,7 @@ private:
         }
         for (std::string& name : built) {
             if (name.find_first_of(" \t\n=\"'") != std::string::npos) {
-                refuse(fmt::format("{} is no node name", quoted(name)));
+                refuse(fmt::format("{} is no node name", in_quotes(name)));
             }
             names_.push_back(std::move(name));
         }
@@ -90,10 +90,10 @@ private:
             const auto low = to_unsigned(first);
             const auto high = dash == std::string_view::npos ? low : to_unsigned(item.substr(dash + 1));
             if (!low || !high) {
-                refuse(fmt::format("{} in the bracket; a number or a range such as 0-3 is expected", quoted(item)));
+                refuse(fmt::format("{} in the bracket; a number or a range such as 0-3 is expected", in_quotes(item)));
             }
             if (*high < *low) {
-                refuse(fmt::format("range {} runs downwards", quoted(item)));
+                refuse(fmt::format("range {} runs downwards", in_quotes(item)));
             }
             if (*high - *low >= kMostListedNodes || numbers.size() + (*high - *low) > kMostListedNodes) {
                 refuse(fmt::format("more than {} names", kMostListedNodes));

@@ -88,7 +88,7 @@ private:
     std::uint64_t number(std::string_view text, const char* what) const {
         const auto value = to_unsigned(text);
         if (!value) {
-            source_.refuse(line_number(), fmt::format("{} {}: a whole number is expected", what, quoted(text)));
+            source_.refuse(line_number(), fmt::format("{} {}: a whole number is expected", what, in_quotes(text)));
         }
         return *value;
     }
@@ -117,7 +117,7 @@ private:
             const auto id = to_unsigned(word->text);
             if (!id || *id >= nodes) {
                 source_.refuse(word->line,
-                               fmt::format("switch id {}: 0 to {} is expected", quoted(word->text), nodes - 1));
+                               fmt::format("switch id {}: 0 to {} is expected", in_quotes(word->text), nodes - 1));
             }
             FabricNode& node = fabric_.nodes[*id];
             if (node.line != 0) {
@@ -178,15 +178,16 @@ private:
                 source_.refuse(field[2].line,
                                fmt::format("bandwidth {}: a positive number with a unit of ns-3 such as 200Gbps is "
                                            "expected",
-                                           quoted(field[2].text)));
+                                           in_quotes(field[2].text)));
             }
             if (!time || *time < 0) {
                 source_.refuse(field[3].line,
                                fmt::format("delay {}: a number with a unit of ns-3 such as 0.0005ms is expected",
-                                           quoted(field[3].text)));
+                                           in_quotes(field[3].text)));
             }
             if (!errors || *errors < 0 || *errors > 1) {
-                source_.refuse(field[4].line, fmt::format("error rate {}: 0 to 1 is expected", quoted(field[4].text)));
+                source_.refuse(field[4].line,
+                               fmt::format("error rate {}: 0 to 1 is expected", in_quotes(field[4].text)));
             }
             bare_rates += rate_unit ? 0 : 1;
             bare_times += time_unit || *time == 0 ? 0 : 1;
@@ -198,7 +199,7 @@ private:
         }
         if (const auto more = next_word()) {
             source_.refuse(more->line,
-                           fmt::format("the first line says {} links, here is more: {}", links, quoted(more->text)));
+                           fmt::format("the first line says {} links, here is more: {}", links, in_quotes(more->text)));
         }
         if (bare_rates > 0) {
             fabric_.note(NoteKind::suspicious, 0,
@@ -216,8 +217,8 @@ private:
     std::uint32_t end(const Word& word) const {
         const auto id = to_unsigned(word.text);
         if (!id || *id >= fabric_.nodes.size()) {
-            source_.refuse(word.line, fmt::format("link end {}: a node id from 0 to {} is expected", quoted(word.text),
-                                                  fabric_.nodes.size() - 1));
+            source_.refuse(word.line, fmt::format("link end {}: a node id from 0 to {} is expected",
+                                                  in_quotes(word.text), fabric_.nodes.size() - 1));
         }
         return static_cast<std::uint32_t>(*id);
     }

@@ -114,7 +114,7 @@ std::optional<Row> Reader::read_row(const Matrix& matrix, std::size_t& index, st
                                                      column, row.cells.size(), matrix.header.names.size())
                                        : fmt::format("row {}, column {}: {} is no cell; X, NV#, PIX, PXB, PHB, NODE or "
                                                      "SYS is expected",
-                                                     name, column, quoted(odd)));
+                                                     name, column, in_quotes(odd)));
         }
         if (cell->kind == TopoCell::Kind::p2p) {
             throw PeerStatus{number(index), std::string(trimmed(line.substr(at, cell_at - at)))};
@@ -354,7 +354,7 @@ Machine Reader::read() {
             peer_status->line,
             fmt::format("a `nvidia-smi topo -p2p` status matrix (cell {}): it says which peers can access each "
                         "other, not how they are linked; the output of `nvidia-smi topo -m` is expected",
-                        quoted(peer_status->cell)));
+                        in_quotes(peer_status->cell)));
     }
     if (!found && bare_header > 0) {
         source_.refuse(bare_header, "the header of a `nvidia-smi topo -m` matrix without rows: the text is cut off");

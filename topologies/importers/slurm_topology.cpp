@@ -77,7 +77,7 @@ private:
                 source_.refuse(number,
                                fmt::format("{} is not Key=Value with a key of topology.conf: SwitchName, Switches, "
                                            "Nodes, LinkSpeed, BlockName, BlockSizes{}",
-                                           quoted(word), did_you_mean(key, keys)));
+                                           in_quotes(word), did_you_mean(key, keys)));
             }
             if (!result.values.emplace(lower_case(key), word.substr(equals + 1)).second) {
                 source_.refuse(number, fmt::format("{} is there twice", key));
@@ -101,11 +101,11 @@ private:
             blocks_ = is_block;
             const std::string& name = is_block ? *block_name : *switch_name;
             if (name.empty() || name.find_first_of("[],") != std::string::npos) {
-                source_.refuse(entry.line, fmt::format("{}: one name is expected", quoted(name)));
+                source_.refuse(entry.line, fmt::format("{}: one name is expected", in_quotes(name)));
             }
             if (!switch_at_.emplace(name, fabric_.nodes.size()).second) {
                 source_.refuse(entry.line,
-                               fmt::format("{} {} is defined twice", is_block ? "block" : "switch", quoted(name)));
+                               fmt::format("{} {} is defined twice", is_block ? "block" : "switch", in_quotes(name)));
             }
             FabricNode node;
             node.name = name;
@@ -117,7 +117,7 @@ private:
                 const auto number = to_unsigned(size);
                 if (!number || *number == 0 || *number > kMostListedNodes) {
                     source_.refuse(entry.line,
-                                   fmt::format("BlockSizes {}: numbers of nodes are expected", quoted(size)));
+                                   fmt::format("BlockSizes {}: numbers of nodes are expected", in_quotes(size)));
                 }
                 fabric_.block_sizes.push_back(static_cast<std::uint32_t>(*number));
             }
@@ -133,7 +133,7 @@ private:
         }
         const auto nodes = value(entry, "nodes"), switches = value(entry, "switches");
         if (!nodes && !switches) {
-            source_.refuse(entry.line, fmt::format("{} has neither Nodes= nor Switches=", quoted(*name)));
+            source_.refuse(entry.line, fmt::format("{} has neither Nodes= nor Switches=", in_quotes(*name)));
         }
         const auto parent = static_cast<std::uint32_t>(switch_at_.at(*name));
         for (const std::string& node :
@@ -158,8 +158,8 @@ private:
                 for (const auto& [known_name, index] : switch_at_) {
                     known.push_back(known_name);
                 }
-                source_.refuse(entry.line, fmt::format("switch {} under {} is defined nowhere{}", quoted(child),
-                                                       quoted(*name), did_you_mean(child, known)));
+                source_.refuse(entry.line, fmt::format("switch {} under {} is defined nowhere{}", in_quotes(child),
+                                                       in_quotes(*name), did_you_mean(child, known)));
             }
             children_[parent].push_back(static_cast<std::uint32_t>(at->second));
             add_link(static_cast<std::uint32_t>(at->second), parent, entry.line);
@@ -168,7 +168,7 @@ private:
 
     void add_link(std::uint32_t from, std::uint32_t to, std::uint32_t line) {
         if (from == to) {
-            source_.refuse(line, fmt::format("switch {} is its own child", quoted(fabric_.nodes[to].name)));
+            source_.refuse(line, fmt::format("switch {} is its own child", in_quotes(fabric_.nodes[to].name)));
         }
         FabricLink link;
         link.from = from;
@@ -191,8 +191,8 @@ private:
         }
         if (!left.empty()) {
             const FabricNode& node = fabric_.nodes[left.begin()->first];
-            source_.refuse(node.line,
-                           fmt::format("switch {} is above itself: Switches= go round in a circle", quoted(node.name)));
+            source_.refuse(node.line, fmt::format("switch {} is above itself: Switches= go round in a circle",
+                                                  in_quotes(node.name)));
         }
     }
 

@@ -248,7 +248,7 @@ std::vector<std::string_view> words(std::string_view text) {
     return found;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string result = "'";
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (i == 40) {

@@ -54,7 +54,7 @@ bool starts_with(std::string_view text, std::string_view prefix);
 /// Pieces between blanks and tabs.
 std::vector<std::string_view> words(std::string_view text);
 /// For messages: in quotes, at most 40 characters, one line.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// The whole text as an unsigned decimal number, leading zeros allowed; nothing otherwise.
 std::optional<std::uint64_t> to_unsigned(std::string_view text);

@@ -231,7 +231,7 @@ TopoAffinity topo_affinity(std::string_view rest, const TopoHeader& header) {
     std::string_view numa = header.numa_affinity && next < fields.size() ? fields[next] : std::string_view();
     if (header.numa_affinity && (numa.empty() || numa == "N/A")) {
         if (const std::size_t digits = glued_digits(affinity.cpus); digits > 0) {
-            affinity.odd = fmt::format("CPU and NUMA affinity are glued: {}", quoted(affinity.cpus));
+            affinity.odd = fmt::format("CPU and NUMA affinity are glued: {}", in_quotes(affinity.cpus));
             affinity.numa = static_cast<int>(
                 to_unsigned(std::string_view(affinity.cpus).substr(affinity.cpus.size() - digits)).value_or(0));
             affinity.cpus.resize(affinity.cpus.size() - digits);
@@ -242,14 +242,14 @@ TopoAffinity topo_affinity(std::string_view rest, const TopoHeader& header) {
         if (value && *value < 100000) {
             affinity.numa = static_cast<int>(*value);
         } else {
-            affinity.odd = fmt::format("NUMA affinity {} is no number", quoted(numa));
+            affinity.odd = fmt::format("NUMA affinity {} is no number", in_quotes(numa));
         }
     }
     if (affinity.cpus == "N/A") {
         affinity.cpus.clear();
     }
     if (!affinity.cpus.empty() && !ranges_of(affinity.cpus)) {
-        affinity.odd = fmt::format("CPU affinity {} is cut or no list of ranges", quoted(affinity.cpus));
+        affinity.odd = fmt::format("CPU affinity {} is cut or no list of ranges", in_quotes(affinity.cpus));
     }
     return affinity;
 }

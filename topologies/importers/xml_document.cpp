@@ -106,7 +106,7 @@ XmlDocument::XmlDocument(const SourceText& source, std::string_view root) : root
     if (!empty_element && (closing == std::string_view::npos || closing < begin)) {
         source.refuse(source.line_number(text.size() - 1),
                       fmt::format("the file ends inside {} ...: </{}> is missing, it was cut off",
-                                  quoted(open_element(text.substr(begin))), root));
+                                  in_quotes(open_element(text.substr(begin))), root));
     }
     const std::size_t end = empty_element && (closing == std::string_view::npos || closing < begin)
                                 ? tag_end + 1

@@ -48,7 +48,7 @@ private:
     std::string field() {
         std::string value;
         if (at_ < text_.size() && text_[at_] == '"') {
-            quoted(value);
+            in_quotes(value);
             if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') {
                 throw IngestError(file_, line_, "text after the closing quote of a field");
             }
@@ -60,7 +60,7 @@ private:
         return value;
     }
 
-    void quoted(std::string& value) {
+    void in_quotes(std::string& value) {
         const int opened = line_;
         for (++at_; at_ < text_.size(); ++at_) {
             if (text_[at_] == '"') {

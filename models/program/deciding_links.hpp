@@ -11,10 +11,13 @@
 
 #include "topologies/graph/links.hpp"
 
-namespace fabricast::engine {
+namespace fabricast::program {
 
 /// The demands with only the narrowest link of each class (the first of equal ones). capacity: one entry a link.
-std::vector<std::vector<LinkUse>> without_dominated_links(const std::vector<std::vector<LinkUse>>& demands,
-                                                          std::span<const Rate> capacity);
+std::vector<std::vector<LinkUse>> deciding_links(const std::vector<std::vector<LinkUse>>& demands,
+                                                 std::span<const Rate> capacity);
 
-}  // namespace fabricast::engine
+/// Rate of a demand alone on the network, in rate units: min over its links of capacity / coefficient, at least 1.
+Rate alone_rate(std::span<const LinkUse> demand, std::span<const Rate> capacity);
+
+}  // namespace fabricast::program

@@ -1,0 +1,351 @@
+#include "models/program/fold.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "models/program/deciding_links.hpp"
+#include "models/program/mix.hpp"
+
+namespace fabricast::program {
+namespace {
+
+using Colour = std::uint64_t;
+
+constexpr Colour kStep = 0x9e3779b97f4a7c15ull;
+
+Colour join(Colour a, Colour b) { return mix((a + kStep) ^ mix(b + kStep)); }
+
+// Number of different colours, and a dense number of each in order of first appearance.
+class ColourIndex {
+public:
+    explicit ColourIndex(std::size_t most) {
+        std::size_t size = 16;
+        while (size < 2 * most)
+            size *= 2;
+        slots_.assign(size, {0, kNone});
+    }
+    std::uint32_t number(Colour colour) {
+        std::size_t at = static_cast<std::size_t>(colour) & (slots_.size() - 1);
+        while (slots_[at].second != kNone && slots_[at].first != colour)
+            at = (at + 1) & (slots_.size() - 1);
+        if (slots_[at].second == kNone)
+            slots_[at] = {colour, count_++};
+        return slots_[at].second;
+    }
+    std::uint32_t count() const { return count_; }
+
+private:
+    std::vector<std::pair<Colour, std::uint32_t>> slots_;
+    std::uint32_t count_ = 0;
+};
+
+// Classes of things by colour, numbered in order of first appearance.
+struct Classes {
+    std::vector<std::uint32_t> of, example, size;
+};
+
+Classes classes_of(const std::vector<Colour>& colours) {
+    Classes out;
+    ColourIndex numbers(colours.size());
+    out.of.reserve(colours.size());
+    for (std::uint32_t i = 0; i < colours.size(); ++i) {
+        const std::uint32_t c = numbers.number(colours[i]);
+        if (c == out.example.size()) {
+            out.example.push_back(i);
+            out.size.push_back(0);
+        }
+        ++out.size[c];
+        out.of.push_back(c);
+    }
+    return out;
+}
+
+std::uint32_t distinct(const std::vector<Colour>& colours) {
+    ColourIndex numbers(colours.size());
+    for (const Colour colour : colours)
+        numbers.number(colour);
+    return numbers.count();
+}
+
+class Refinement {
+public:
+    Refinement(const Program& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands)
+        : p_(program), demands_(demands) {
+        start_ranks();
+        start_groups();
+        start_links(capacity);
+    }
+
+    // Refines until a round tells nothing more apart.
+    int run() {
+        int rounds = 0;
+        for (std::size_t before = 0, now = count(); now != before; before = now, now = count()) {
+            refine();
+            ++rounds;
+        }
+        return rounds;
+    }
+
+    const std::vector<Colour>& ranks() const { return rank_; }
+    const std::vector<Colour>& groups() const { return group_; }
+    const std::vector<Colour>& links() const { return link_; }
+
+private:
+    void start_ranks() {
+        for (const Rank& rank : p_.ranks) {
+            Colour colour = join(rank.tmpl, rank.slowness);
+            for (const std::int64_t count : rank.bindings)
+                colour = join(colour, static_cast<Colour>(count));
+            rank_.push_back(colour);
+        }
+        // What of an edge to a peer never changes, and which slots of the peer lead back.
+        for (std::uint32_t r = 0; r < p_.ranks.size(); ++r) {
+            first_edge_.push_back(static_cast<std::uint32_t>(edges_.size()));
+            for (const Peer& peer : p_.ranks[r].peers) {
+                Colour colour = join(peer.channel, peer.slots);
+                if (peer.send_route != kNone) {
+                    const Route& route = p_.routes[peer.send_route];
+                    colour = join(colour, join(static_cast<Colour>(route.latency), static_cast<Colour>(route.cap)));
+                    colour = join(colour, (route.uses_nvlink ? 1u : 0u) + (route.uses_network ? 2u : 0u));
+                }
+                if (peer.rank != kNone) {
+                    const std::vector<Peer>& back = p_.ranks[peer.rank].peers;
+                    for (std::uint32_t slot = 0; slot < back.size(); ++slot) {
+                        if (back[slot].rank == r && back[slot].channel == peer.channel)
+                            colour += join(slot, back[slot].send_route != kNone ? 1 : 2);
+                    }
+                }
+                edges_.push_back(colour);
+            }
+        }
+    }
+    void start_groups() {
+        for (const Group& group : p_.groups)
+            group_.push_back(join(group.shape, group.members.size()));
+    }
+    void start_links(std::span<const Rate> capacity) {
+        for (const Rate rate : capacity)
+            link_.push_back(join(3, static_cast<Colour>(rate)));
+    }
+
+    std::size_t count() const { return static_cast<std::size_t>(distinct(rank_)) + distinct(group_) + distinct(link_); }
+
+    void use(std::uint32_t demand, Colour activity) {
+        for (const LinkUse& use : demands_[demand])
+            next_link_[index(use.link)] += mix(activity ^ (use.coefficient * kStep));
+    }
+
+    void refine() {
+        demand_.assign(demands_.size(), 0);
+        for (std::size_t d = 0; d < demands_.size(); ++d) {
+            for (const LinkUse& use : demands_[d])
+                demand_[d] += mix(link_[index(use.link)] ^ (use.coefficient * kStep));
+        }
+        next_rank_ = rank_;
+        next_group_ = group_;
+        next_link_.assign(link_.size(), 0);
+        for (std::uint32_t r = 0; r < p_.ranks.size(); ++r) {
+            const Rank& rank = p_.ranks[r];
+            Colour seen = 0;
+            for (std::uint32_t slot = 0; slot < rank.groups.size(); ++slot) {
+                const std::uint32_t g = rank.groups[slot];
+                if (g == kNone)
+                    continue;
+                seen += join(group_[g], slot);
+                next_group_[g] += join(rank_[r], slot);
+            }
+            for (std::uint32_t slot = 0; slot < rank.peers.size(); ++slot) {
+                const Peer& peer = rank.peers[slot];
+                if (peer.rank == kNone)
+                    continue;
+                Colour edge = join(edges_[first_edge_[r] + slot], rank_[peer.rank]);
+                if (peer.send_route != kNone) {
+                    edge = join(edge, demand_[p_.routes[peer.send_route].demand]);
+                    use(p_.routes[peer.send_route].demand, join(rank_[r], 2 * slot));
+                }
+                seen += join(edge, slot + 0x100u);
+            }
+            for (std::uint32_t slot = 0; slot < rank.transfer_routes.size(); ++slot) {
+                const Route& route = p_.routes[rank.transfer_routes[slot]];
+                const Colour price = join(static_cast<Colour>(route.latency), static_cast<Colour>(route.cap));
+                seen += join(join(price, demand_[route.demand]), slot + 0x10000u);
+                use(route.demand, join(rank_[r], 2 * slot + 1));
+            }
+            next_rank_[r] = join(rank_[r], seen);
+        }
+        for (std::uint32_t g = 0; g < p_.groups.size(); ++g) {
+            Colour seen = 0;
+            for (std::uint32_t k = 0; k < p_.groups[g].demands.size(); ++k) {
+                seen += join(demand_[p_.groups[g].demands[k]], k);
+                use(p_.groups[g].demands[k], join(group_[g], k + 0x1000u));
+            }
+            next_group_[g] = join(next_group_[g], seen);
+        }
+        for (std::size_t l = 0; l < link_.size(); ++l) {
+            if (next_link_[l] != 0)
+                link_[l] = join(link_[l], next_link_[l]);
+        }
+        rank_.swap(next_rank_);
+        group_.swap(next_group_);
+    }
+
+    const Program& p_;
+    const std::vector<std::vector<LinkUse>>& demands_;
+    std::vector<Colour> rank_, group_, link_, next_rank_, next_group_, next_link_, demand_;
+    std::vector<Colour> edges_;  ///< first_edge_[rank] + peer slot
+    std::vector<std::uint32_t> first_edge_;
+};
+
+class Quotient {
+public:
+    Quotient(Program&& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands,
+             const Refinement& refined)
+        : p_(program),
+          capacity_(capacity),
+          demands_(demands),
+          rank_(classes_of(refined.ranks())),
+          group_(classes_of(refined.groups())),
+          link_(classes_of(refined.links())) {}
+
+    Folded build() {
+        number_messages();
+        for (std::uint32_t g = 0; g < group_.example.size(); ++g)
+            fold_group(g);
+        for (std::uint32_t c = 0; c < rank_.example.size(); ++c)
+            fold_rank(c);
+        for (const std::uint32_t link : link_.example) {
+            out_.links.push_back(LinkId{link});
+            out_.capacity.push_back(capacity_[link]);
+        }
+        p_.ranks = std::move(ranks_);
+        p_.groups = std::move(groups_);
+        p_.routes = std::move(routes_);
+        p_.demands = std::move(folded_);
+        p_.alone = std::move(alone_);
+        out_.program = std::move(p_);
+        out_.examples = std::move(rank_.example);
+        out_.class_of = std::move(rank_.of);
+        return std::move(out_);
+    }
+
+private:
+    // A number for the messages of each (class, sending slot).
+    void number_messages() {
+        std::uint32_t next = 0;
+        for (const std::uint32_t r : rank_.example) {
+            first_number_.push_back(next);
+            next += static_cast<std::uint32_t>(p_.ranks[r].peers.size()) + 1;
+        }
+    }
+
+    // The demand of one of `copies` equal activities, as all of them load the links.
+    std::uint32_t fold_demand(std::uint32_t demand, std::uint64_t copies) {
+        std::vector<std::pair<std::uint32_t, unsigned __int128>> sums;  // link class -> sum of coefficients
+        for (const LinkUse& use : demands_[demand]) {
+            const std::uint32_t l = link_.of[index(use.link)];
+            const auto at = std::find_if(sums.begin(), sums.end(), [l](const auto& sum) { return sum.first == l; });
+            if (at == sums.end())
+                sums.emplace_back(l, use.coefficient);
+            else
+                at->second += use.coefficient;
+        }
+        std::vector<LinkUse> uses;
+        for (const auto& [l, sum] : sums) {
+            const unsigned __int128 load = sum * copies;
+            if (load % link_.size[l] != 0)
+                throw std::logic_error("folding: uneven load on links that should be equal");
+            const unsigned __int128 coefficient = load / link_.size[l];
+            if (coefficient > std::numeric_limits<std::uint64_t>::max() >> 20)
+                throw std::logic_error("folding: too many activities on a link");
+            uses.push_back({LinkId{l}, static_cast<std::uint64_t>(coefficient)});
+        }
+        folded_.push_back(std::move(uses));
+        alone_.push_back(alone_rate(p_.demands[demand], capacity_));
+        return static_cast<std::uint32_t>(folded_.size() - 1);
+    }
+
+    void fold_group(std::uint32_t g) {
+        const Group& group = p_.groups[group_.example[g]];
+        Group folded{group.name, {}, group.shape, {}};
+        for (const std::uint32_t member : group.members)
+            folded.members.push_back(rank_.of[member]);
+        std::sort(folded.members.begin(), folded.members.end());
+        folded.members.erase(std::unique(folded.members.begin(), folded.members.end()), folded.members.end());
+        for (const std::uint32_t demand : group.demands)
+            folded.demands.push_back(fold_demand(demand, group_.size[g]));
+        groups_.push_back(std::move(folded));
+    }
+
+    std::uint32_t fold_route(std::uint32_t route, std::uint64_t copies) {
+        routes_.push_back(p_.routes[route]);
+        routes_.back().demand = fold_demand(p_.routes[route].demand, copies);
+        return static_cast<std::uint32_t>(routes_.size() - 1);
+    }
+
+    // First slot of a rank that sends to a peer on a channel; without one, `otherwise`, or a number past all slots.
+    static std::uint32_t first_sender(const Rank& rank, std::uint32_t to, std::uint32_t channel,
+                                      std::uint32_t otherwise) {
+        for (std::uint32_t slot = 0; slot < rank.peers.size(); ++slot) {
+            const Peer& peer = rank.peers[slot];
+            if (peer.rank == to && peer.channel == channel && peer.send_route != kNone)
+                return slot;
+        }
+        return otherwise != kNone ? otherwise : static_cast<std::uint32_t>(rank.peers.size());
+    }
+
+    void fold_rank(std::uint32_t c) {
+        const std::uint32_t r = rank_.example[c];
+        const Rank& rank = p_.ranks[r];
+        Rank folded = {.tmpl = rank.tmpl,
+                       .groups = {},
+                       .peers = {},
+                       .transfer_routes = {},
+                       .bindings = rank.bindings,
+                       .slowness = rank.slowness,
+                       .copies = rank_.size[c]};
+        for (const std::uint32_t g : rank.groups)
+            folded.groups.push_back(g == kNone ? kNone : group_.of[g]);
+        for (std::uint32_t slot = 0; slot < rank.peers.size(); ++slot) {
+            const Peer& peer = rank.peers[slot];
+            Peer& out = folded.peers.emplace_back(peer);
+            if (peer.rank == kNone)
+                continue;
+            out.rank = rank_.of[peer.rank];
+            if (peer.send_route != kNone)
+                out.send_route = fold_route(peer.send_route, rank_.size[c]);
+            // Slots that send to one peer on one channel share the number of the first of them.
+            out.channel = first_number_[c] + first_sender(rank, peer.rank, peer.channel, slot);
+            out.receive_channel = first_number_[out.rank] + first_sender(p_.ranks[peer.rank], r, peer.channel, kNone);
+        }
+        for (const std::uint32_t route : rank.transfer_routes)
+            folded.transfer_routes.push_back(fold_route(route, rank_.size[c]));
+        ranks_.push_back(std::move(folded));
+    }
+
+    Program& p_;
+    std::span<const Rate> capacity_;
+    const std::vector<std::vector<LinkUse>>& demands_;
+    Classes rank_, group_, link_;
+    std::vector<std::uint32_t> first_number_;
+    std::vector<Rank> ranks_;
+    std::vector<Group> groups_;
+    std::vector<Route> routes_;
+    std::vector<std::vector<LinkUse>> folded_;
+    std::vector<Rate> alone_;
+    Folded out_;
+};
+
+}  // namespace
+
+Folded fold(Program program, std::span<const Rate> capacity) {
+    const std::vector<std::vector<LinkUse>> demands = deciding_links(program.demands, capacity);
+    Refinement refinement(program, capacity, demands);
+    const int rounds = refinement.run();
+    Folded out = Quotient(std::move(program), capacity, demands, refinement).build();
+    out.rounds = rounds;
+    return out;
+}
+
+}  // namespace fabricast::program

@@ -1,0 +1,27 @@
+#include "sim/step/step_run.hpp"
+
+#include <utility>
+
+namespace fabricast {
+
+StepRun run_program(const program::Program& program, std::span<const Rate> capacity, bool fold,
+                    engine::EngineOptions options) {
+    StepRun out;
+    if (fold) {
+        program::Folded folded = program::fold(program, capacity);
+        out.program = std::move(folded.program);
+        out.engine = engine::Engine(out.program, folded.capacity, options).run();
+        for (std::size_t row = 0; row < folded.examples.size(); ++row)
+            out.rows.push_back({folded.examples[row], out.program.ranks[row].copies});
+        if (out.engine.outcome == engine::Outcome::done)
+            return out;
+    }
+    out.program = program;
+    out.engine = engine::Engine(out.program, capacity, options).run();
+    out.rows.clear();
+    for (std::uint32_t rank = 0; rank < program.ranks.size(); ++rank)
+        out.rows.push_back({rank, 1});
+    return out;
+}
+
+}  // namespace fabricast

@@ -1,0 +1,30 @@
+// Runs a program, folded or rank by rank.
+//
+// Both ways give the same picoseconds, accounts and fingerprint (models/program/fold.hpp); only what is simulated differs.
+// A run that fails is repeated rank by rank, so that its message names ranks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/program/fold.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace fabricast {
+
+struct StepRun {
+    engine::EngineResult engine;  ///< accounts by row
+    program::Program program;     ///< what ran
+    struct Row {
+        std::uint32_t rank = 0;    ///< the first of the ranks it stands for
+        std::uint32_t copies = 1;  ///< how many
+    };
+    std::vector<Row> rows;
+};
+
+/// capacity: one entry a link. Precondition: program::validate(program) is empty.
+StepRun run_program(const program::Program& program, std::span<const Rate> capacity, bool fold,
+                    engine::EngineOptions options = {});
+
+}  // namespace fabricast
