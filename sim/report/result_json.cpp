@@ -90,8 +90,8 @@ ordered_json definitions_json(const Scenario& scenario) {
             {"bubble_fraction", "account bubble / all accounts"},
             {"bubble_split",
              "the account bubble, rank-picoseconds: imbalance is what goes in a re-run whose stages have equal work, "
-             "the rest "
-             "is warm-up and drain of the pipeline; null without stages or without that re-run"},
+             "the rest is warm-up and drain of the pipeline, and stages that wait for another's traffic; null without "
+             "stages or without that re-run"},
             {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
             {"busbw", "as nccl-tests counts it, one call alone on the network"},
             {"units", "GB is 10^9 bytes, GiB is 2^30 bytes"},

@@ -28,13 +28,14 @@ struct Ladder {
 };
 
 Forecast run(const Ladder& l, std::int64_t gpus) {
-    return test::run_text(fmt::format(
+    const std::string yaml = fmt::format(
         "cluster: {{nodes: {}, node: {{preset: hgx-h100, nic: 400 Gb/s}}}}\nmodel: {}\n"
         "training: {{sequence: {}, global_batch: {} sequences, micro_batch: {}, precision: {}, layout: {{{}, "
         "dp: {}}}, recompute: none, overlap: {{grad_reduce: true, param_gather: true}}, software: {}}}\n"
         "comm: {{env: {{NCCL_NVLS_ENABLE: 0}}}}\n",
         gpus / 8, l.model, l.length, gpus * l.sequences, l.micro_batch, l.precision, l.layout, gpus / l.ranks_a_model,
-        l.software));
+        l.software);
+    return test::run_scenario(parse_scenario(yaml, "ladder.yaml", {}), {.over_memory = true, .critical_path = false});
 }
 
 /// No formula of the number of GPUs stands behind this: the slowest GPU of more GPUs is slower, and rings get longer.
@@ -47,12 +48,17 @@ TEST(WeakScaling, StepsGrowAsMeasuredOnDgxCloud) {
         "kv_heads: 8, ffn: 24576, vocab: 256000}";
     const std::string llama = "llama3.1-8b";
     const std::string tp4 = "tp: 4, sp: true, zero: 1", tp2 = "tp: 2, sp: true, zero: 1", cp2 = "cp: 2, zero: 1";
+    const std::string pp4 = "tp: 4, sp: true, pp: 4, vpp: 5, cp: 2, zero: 1",
+                      pp8 = "tp: 4, sp: true, pp: 8, vpp: 5, zero: 1";
     const std::vector<Ladder> ladders = {
         {"Nemotron-4 15B bf16, 25.02", 64, 2048, 2.845, 2.887, 2, nemotron, tp4, 4, 4, 4, 4096, "bf16", "nemo-2024"},
         {"Nemotron-4 15B fp8, 25.02", 64, 2048, 2.048, 2.120, 2.5, nemotron, tp4, 4, 4, 4, 4096, "fp8", "nemo-2024"},
         {"Nemotron-4 15B bf16, 25.04", 64, 1024, 2.67, 2.74, 2, nemotron, tp2, 2, 4, 2, 4096, "bf16", "nemo-2025"},
         {"Nemotron-4 15B fp8, 25.04", 64, 1024, 1.98, 2.03, 2, nemotron, tp2, 2, 4, 2, 4096, "fp8", "nemo-2025"},
         {"Llama-3 8B bf16, 25.02", 8, 128, 12.78, 13.16, 2, llama, cp2, 2, 16, 1, 8192, "bf16", "nemo-2024"},
+        {"Llama-3 70B bf16, 25.02", 64, 2048, 14.61, 14.84, 2, "llama3.1-70b", pp4, 32, 2, 1, 8192, "bf16",
+         "nemo-2024"},
+        {"Llama-3 70B fp8, 25.04", 64, 2048, 9.86, 10.15, 2, "llama3.1-70b", pp8, 32, 2, 1, 8192, "fp8", "nemo-2025"},
         {"Llama-3 8B fp8, 25.04", 8, 128, 9.33, 9.54, 2, llama, cp2, 2, 16, 1, 8192, "fp8", "nemo-2025"},
     };
     for (const Ladder& l : ladders) {
