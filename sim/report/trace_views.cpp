@@ -71,7 +71,6 @@ ordered_json traffic_json(const std::vector<TraceTraffic>& traffic) {
 void add_traffic(Page& page, const std::vector<TraceTraffic>& traffic, std::size_t most) {
     if (traffic.empty())
         return;
-    page.blank();
     page.heading("Communication, each alone on the network");
     Table table("lrrrlrrl");
     table.row({"what", "ranks", "bytes", "calls", "algorithm", "time", "busbw", "limited by"});
@@ -164,7 +163,6 @@ std::string trace_text(const TraceResult& result, bool full, bool color, bool un
                              report::duration(seconds(first->finish)), last->ranks.front()))
             .end();
     }
-    page.blank();
     page.heading(fmt::format("Where the step goes, mean over {} ranks", result.ranks));
     const double whole = static_cast<double>(result.step) * result.ranks;
     for (const Row& row : kRows) {
@@ -177,7 +175,6 @@ std::string trace_text(const TraceResult& result, bool full, bool color, bool un
     }
     add_traffic(page, result.traffic, full ? SIZE_MAX : 8);
     if (full && result.classes.size() > 1) {
-        page.blank();
         page.heading("Ranks that do the same");
         Table table("lrl");
         table.row({"ranks", "end", "trace"});

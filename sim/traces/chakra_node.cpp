@@ -245,6 +245,22 @@ void decode_chakra_node(std::string_view record, ChakraNode& node) {
     }
 }
 
+bool is_metadata_node(std::string_view record) {
+    bool found = false;
+    try {
+        pbf_reader reader(record.data(), record.size());
+        while (reader.next()) {
+            if (reader.tag() == 3 && reader.wire_type() == pbf_wire_type::varint)
+                found = reader.get_uint64() == static_cast<std::uint64_t>(ChakraType::metadata);
+            else
+                reader.skip();
+        }
+    } catch (const protozero::exception&) {
+        return false;
+    }
+    return found;
+}
+
 void check_chakra_metadata(std::string_view record) {
     try {
         pbf_reader reader(record.data(), record.size());

@@ -56,6 +56,9 @@ struct ChakraNode {
 /// no such message or holds an impossible value.
 void decode_chakra_node(std::string_view record, ChakraNode& node);
 
+/// True for a metadata node; false for damaged records too, which decode_chakra_node refuses.
+bool is_metadata_node(std::string_view record);
+
 /// Throws std::runtime_error where the record is no GlobalMetadata.
 void check_chakra_metadata(std::string_view record);
 

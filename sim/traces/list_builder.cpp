@@ -49,16 +49,14 @@ std::uint64_t hash_of(const NodeList& list) {
 ListBuilder::Built ListBuilder::build(std::string_view bytes, const std::vector<RecordPlace>& records,
                                       const GroupNames& names) {
     Built built;
-    decode_all(bytes, records, names, built);
-    if (built.own_groups) {  // they hold for the whole file, also for what was written before them
-        GroupNames own = names;
-        for (std::size_t k = 0; k < records.size(); ++k) {
-            binding_.decode(records[k].in(bytes), k + 1, raw_);
-            if (raw_.type == ChakraType::metadata)
-                read_own_groups(own);
-        }
-        decode_all(bytes, records, own, built);
+    GroupNames own = names;  // the file's own groups hold for all of it, also for what comes before them
+    for (std::size_t k = 0; k < records.size(); ++k) {
+        if (!is_metadata_node(records[k].in(bytes)))
+            continue;
+        binding_.decode(records[k].in(bytes), k + 1, raw_);
+        built.own_groups = read_own_groups(own) || built.own_groups;
     }
+    decode_all(bytes, records, own, built);
     sort_by_id(bytes, records, built);
     resolve_parents();
     if (const std::string circle = circle_of(list_, binding_.workload().names); !circle.empty())
@@ -71,14 +69,11 @@ ListBuilder::Built ListBuilder::build(std::string_view bytes, const std::vector<
 
 void ListBuilder::decode_all(std::string_view bytes, const std::vector<RecordPlace>& records, const GroupNames& names,
                              Built& built) {
-    const bool own_groups = built.own_groups;
-    built = {};
     list_ = {};
     list_.nodes.resize(records.size());
     ids_.resize(records.size());
     parents_.clear();
     slots_of_.clear();
-    GroupNames found;
     for (std::uint32_t k = 0; k < records.size(); ++k) {
         binding_.decode(records[k].in(bytes), k + 1, raw_);
         ids_[k] = {raw_.id, k};
@@ -86,13 +81,8 @@ void ListBuilder::decode_all(std::string_view bytes, const std::vector<RecordPla
         node.first_parent = static_cast<std::uint32_t>(parents_.size());
         node.parent_count = static_cast<std::uint32_t>(raw_.parents.size());
         parents_.insert(parents_.end(), raw_.parents.begin(), raw_.parents.end());
-        if (raw_.type == ChakraType::metadata && !own_groups && read_own_groups(found)) {
-            built.own_groups = true;
-            return;  // once more, with these groups
-        }
         fill(node, names, built);
     }
-    built.own_groups = own_groups;
 }
 
 bool ListBuilder::read_own_groups(GroupNames& names) {
