@@ -100,9 +100,9 @@ ChunkPrice chunk_price(CollectiveKind kind, Pattern pattern, std::uint32_t windo
 
 double time_of_chunks(const ChunkPrice& chunk, std::uint32_t chunks, std::uint32_t active) {
     const std::uint32_t at_once = std::min(active, chunks);
-    const std::uint32_t turns = (chunks + at_once - 1) / at_once;
-    return std::max(chunks * chunk.busy_s + chunk.tail_s,
-                    turns * chunk.path_s + ((chunks - 1) % at_once) * chunk.message_s);
+    const std::uint32_t turns = (chunks - 1) / at_once, last = chunks - turns * at_once;
+    return turns * std::max(at_once * chunk.busy_s, chunk.path_s) +
+           std::max(last * chunk.busy_s + chunk.tail_s, chunk.path_s + (last - 1) * chunk.message_s);
 }
 
 std::uint32_t chunks_of(Bytes bytes, const SystemConfig& system) {

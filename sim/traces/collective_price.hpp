@@ -6,9 +6,9 @@
 //   B   time of a chunk on the busiest link
 //   t   what is left when the last byte is out: one step's latency where all links are busy all the time (ring, direct,
 //       halving-doubling), P - B where chunks pass through a pipe (tree, chain)
-// C chunks take
-//   T = max( C B + t,  ceil(C / A) P + ((C - 1) mod A) B / steps )
-// the links' time, or that of the chunks one after the other. The engine gets the links' work and T - C B as latency.
+// The chunks go in turns of A, the last of g = 1 + (C - 1) mod A:
+//   T = (turns - 1) max( A B, P ) + max( g B + t, P + (g - 1) B / steps )
+// The engine gets the links' work and T - C B as latency.
 // ASTRA-sim's congestion-unaware network lets the A chunks use a link at once, each at its full rate, and so falls below
 // the time the link needs: C B / A.
 //

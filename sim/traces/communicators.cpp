@@ -161,7 +161,7 @@ program::Plan Communicators::plan(const Call& call, const PatternShape& shape) c
     program::Plan plan;
     plan.latency = picoseconds_from_s(std::max(0.0, part_time(call, price) - chunks * price.busy_s));
     plan.uses_network = true;
-    const auto work = static_cast<Bytes>(chunks * price.work + 0.5);
+    const auto work = static_cast<Bytes>(chunks * price.work * shape.scale + 0.5);
     if (work > 0)
         plan.activities.push_back({work, 1, 0, static_cast<std::uint32_t>(call.pattern)});
     return plan;

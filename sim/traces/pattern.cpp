@@ -38,16 +38,18 @@ PatternUse PatternBuilder::build(Pattern pattern, const Members& members, std::s
     }
     std::sort(loaded_.begin(), loaded_.end());
     double slowest = 0;
-    use.demand.reserve(loaded_.size());
     for (const LinkId link : loaded_) {
-        const double share = load_[index(link)];
-        const double time = share / network_.bytes_per_s(link);
+        const double time = load_[index(link)] / network_.bytes_per_s(link);
         if (time > slowest) {
             slowest = time;
+            shape.scale = load_[index(link)];
             use.narrowest = link;
         }
-        const double coefficient = share * static_cast<double>(kCoefficientOne) + 0.5;
-        use.demand.push_back({links_.of(link), std::max(1u, static_cast<std::uint32_t>(coefficient))});
+    }
+    use.demand.reserve(loaded_.size());
+    for (const LinkId link : loaded_) {
+        const double coefficient = load_[index(link)] / shape.scale * static_cast<double>(kCoefficientOne);
+        use.demand.push_back({links_.of(link), std::max(1u, static_cast<std::uint32_t>(coefficient + 0.5))});
         load_[index(link)] = 0;
     }
     shape.bytes_per_s = 1 / slowest;

@@ -25,6 +25,7 @@ enum class Pattern : std::uint8_t { ring, direct, halving_doubling, tree, chain,
 struct PatternShape {
     std::uint32_t ranks = 0;
     double bytes_per_s = 0;        ///< of work, alone on the network
+    double scale = 1;              ///< bytes on the narrowest link for a byte of work: there the coefficient is 1
     double serial_s_per_byte = 0;  ///< messages of a pass one after the other, for a byte of work
     double latency_s = 0;          ///< of all steps of a pass
     std::uint32_t steps = 0;       ///< of a pass

@@ -1,0 +1,434 @@
+// Traces run: times against what can be worked out by hand, failures by rank and node.
+#include "sim/traces/run_trace.hpp"
+
+#include <algorithm>
+#include <queue>
+
+#include <gtest/gtest.h>
+
+#include "sim/traces/collective_price.hpp"
+#include "sim/traces/trace_reader.hpp"
+#include "tests/sim/traces/trace_writer.hpp"
+#include "topologies/importers/astra_network.hpp"
+#include "topologies/importers/import_error.hpp"
+
+namespace fabricast::traces {
+namespace {
+
+using namespace test;
+
+constexpr double kGiB = 1073741824;
+
+std::string data(const std::string& name) { return std::string(FABRICAST_SOURCE_DIR "/tests/sim/traces/data/") + name; }
+
+double seconds_of(const TraceResult& result) {
+    EXPECT_EQ(result.failure, "");
+    __int128 sum = 0;
+    for (const __int128 part : result.accounts)
+        sum += part;
+    EXPECT_TRUE(sum == static_cast<__int128>(result.step) * result.ranks) << "accounts are whole";
+    return seconds(result.step);
+}
+
+std::string refusal(const TraceArguments& arguments) {
+    try {
+        run_trace(arguments);
+    } catch (const importers::ImportError& error) {
+        return error.sentence();
+    }
+    return "";
+}
+
+/// A job whose ranks are written by a function of the rank.
+class Job {
+public:
+    template <typename Write>
+    Job(std::uint32_t ranks, const std::string& network, Write write) {
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            TraceText trace;
+            write(rank, trace);
+            folder.write("t." + std::to_string(rank) + ".et", trace.bytes());
+        }
+        arguments.chakra = folder.path("t");
+        arguments.network = folder.write("net.yml", network);
+    }
+    TraceResult run(const std::string& system = "") {
+        if (!system.empty())
+            arguments.system = folder.write("system.json", system);
+        return run_trace(arguments);
+    }
+    Folder folder;
+    TraceArguments arguments;
+};
+
+std::string system_of(const std::string& algorithms, const std::string& more = "", int splits = 1, int active = 1) {
+    std::string text = R"({"preferred-dataset-splits": )" + std::to_string(splits) +
+                       R"(, "active-chunks-per-dimension": )" + std::to_string(active) +
+                       R"(, "endpoint-delay": 0, "collective-optimization": "localBWAware")";
+    for (const char* what : {"all-reduce", "all-gather", "reduce-scatter", "all-to-all"}) {
+        if (!algorithms.empty() &&
+            (std::string(what) == "all-reduce" || algorithms.find("doubleBinaryTree") == std::string::npos))
+            text += std::string(", \"") + what + "-implementation\": [" + algorithms + "]";
+    }
+    return text + more + "}";
+}
+
+Job collective(int type, std::int64_t bytes, std::uint32_t ranks, const std::string& network) {
+    return Job(ranks, network, [&](std::uint32_t, TraceText& trace) {
+        trace.add(NodeText(0, "c", kCollective).collective(type, bytes));
+    });
+}
+
+TEST(RunTrace, RingReachesTheWireFloor) {
+    TraceArguments arguments;
+    arguments.chakra = data("all_reduce_8_1024M/t");
+    arguments.network = data("ring_8.yml");
+    arguments.system = data("sys1d.json");
+    const double floor = 2 * 7.0 / 8 * kGiB / (50 * kGiB);
+    const double time = seconds_of(run_trace(arguments));
+    EXPECT_GE(time, floor);
+    EXPECT_LT(time, floor * 1.0001) << "35.00 ms: two of four chunks hide each other's latencies";
+}
+
+TEST(RunTrace, MessagesPayEveryDimensionTheyCross) {
+    // Rank 0 is (0, 0), rank 63 (7, 7) of the grid: 400 GiB/s first, then 50 GiB/s.
+    Job job(
+        64, network_text("Switch, Switch", "8, 8", "400, 50", "936.25, 5000"), [](std::uint32_t rank, TraceText& t) {
+            if (rank == 0) {
+                t.add(NodeText(0, "s", kSend).with("comm_dst", 63).with("comm_size", 1 << 30).with("comm_tag", 1));
+            } else if (rank == 63) {
+                t.add(NodeText(0, "r", kReceive).with("comm_src", 0).with("comm_size", 1 << 30).with("comm_tag", 1));
+            } else {
+                t.add(NodeText(0, "c", kCompute).takes(1));
+            }
+        });
+    EXPECT_NEAR(seconds_of(job.run()), 0.02 + 2 * 936.25e-9 + 2 * 5000e-9, 1e-12);
+}
+
+TEST(RunTrace, TrainingStepIsWhatItsPartsAddUpTo) {
+    Folder folder;
+    write_training_step(folder.path("t"), 64, 8, 8);
+    TraceArguments arguments;
+    arguments.chakra = folder.path("t");
+    arguments.groups = folder.path("t-groups.json");
+    arguments.network = data("sw2d_64.yml");
+    arguments.system = data("sys2d.json");
+    const TraceResult result = run_trace(arguments);
+    EXPECT_EQ(result.templates, 1u);
+    EXPECT_EQ(result.nodes, 64u * 72u);
+    ASSERT_EQ(result.traffic.size(), 2u);
+    const double tensor = result.traffic[0].time_s, data_parallel = result.traffic[1].time_s;
+    EXPECT_NEAR(tensor, 2 * 7.0 / 8 * 64 / 1024 / 400, 0.01 * tensor) << "the wire, and 14 steps of latency";
+    EXPECT_NEAR(data_parallel, 2 * 7.0 / 8 * 200 / 1024 / 50, 0.01 * data_parallel);
+    // Data-parallel reductions hide behind the next layer's backward, except for the last one.
+    EXPECT_NEAR(seconds_of(result), 0.144 + 32 * tensor + data_parallel, 1e-9);
+    EXPECT_EQ(result.classes.size(), 1u);
+
+    // One communication node at a time, as in ASTRA-sim: the reductions hold up the tensor-parallel ones after them by
+    // what a layer's first half, 6 ms, does not cover.
+    arguments.serial_communication = true;
+    EXPECT_NEAR(seconds_of(run_trace(arguments)), 0.144 + 32 * tensor + data_parallel + 7 * (data_parallel - 0.006),
+                1e-9);
+}
+
+TEST(RunTrace, NamesThatDifferBetweenRanksChangeNothing) {
+    const auto job = [](bool own_names) {
+        return Job(8, network_text("Ring, Switch", "4, 2", "100, 20", "100, 300"),
+                   [&](std::uint32_t rank, TraceText& t) {
+                       const std::string name = own_names ? "x" + std::to_string(rank) : "x";
+                       t.add(NodeText(0, name, kCompute).takes(10 + rank % 3));
+                       t.add(NodeText(1, name, kCollective).after({0}).collective(kAllReduce, 1 << 24));
+                       t.add(NodeText(2, name, kCompute).takes(500).after({0}));
+                       t.add(NodeText(3, name, kCollective).after({2}).collective(kAllToAll, 1 << 22));
+                   });
+    };
+    Job shared = job(false), apart = job(true);
+    const TraceResult a = shared.run(system_of(R"("ring","direct")", "", 4, 2)),
+                      b = apart.run(system_of(R"("ring","direct")", "", 4, 2));
+    EXPECT_EQ(a.templates, 3u);
+    EXPECT_EQ(b.templates, 8u);
+    EXPECT_EQ(a.step, b.step);
+    EXPECT_TRUE(a.accounts == b.accounts);
+    EXPECT_GT(a.accounts[static_cast<std::size_t>(Account::straggler)], 0);
+}
+
+TEST(RunTrace, CollectivesWithoutDurationsAreSimulated) {
+    TraceArguments arguments;
+    arguments.chakra = data("bcast/t");
+    arguments.network = data("switch_8.yml");
+    arguments.system = data("sys1d.json");
+    EXPECT_GT(seconds_of(run_trace(arguments)), 1 / 1024.0 / 400) << "1 MiB at 400 GiB/s";
+    arguments.chakra = data("cpuop/t");
+    const TraceResult cpu = run_trace(arguments);
+    EXPECT_NEAR(static_cast<double>(cpu.accounts[static_cast<std::size_t>(Account::host_bound)]), 8 * 100e6, 1);
+    Job barrier = collective(kBarrier, 1 << 20, 8, network_text("Switch", "8", "400", "1000"));
+    EXPECT_NEAR(seconds_of(barrier.run(system_of(""))), 3 * 2000e-9, 1e-12) << "three rounds through the switch";
+}
+
+TEST(RunTrace, ARankThatStaysAwayIsNamed) {
+    TraceArguments arguments;
+    arguments.chakra = data("mism/t");
+    arguments.network = data("switch_8.yml");
+    const TraceResult result = run_trace(arguments);
+    EXPECT_EQ(result.verdict, "deadlock");
+    EXPECT_EQ(result.failure,
+              "deadlock at 0.000100 s: rank 0 in ar waits in group all ranks (7 of 8 members arrived; missing rank 3)");
+}
+
+TEST(RunTrace, MessagesWithoutTheirOtherSideAreNamed) {
+    const auto job = [](std::int64_t expected, std::int64_t tag) {
+        return Job(2, network_text("Ring", "2", "1", "0"), [&](std::uint32_t rank, TraceText& t) {
+            if (rank == 0)
+                t.add(NodeText(4, "give", kSend).with("comm_dst", 1).with("comm_size", 1000).with("comm_tag", 1));
+            else if (expected > 0)
+                t.add(NodeText(9, "take", kReceive)
+                          .with("comm_src", 0)
+                          .with("comm_size", expected)
+                          .with("comm_tag", tag));
+        });
+    };
+    EXPECT_EQ(job(0, 1).run().failure,
+              "rank 0 node 4 'give' sends 1000 bytes to rank 1 with tag 1, which receives no such message");
+    EXPECT_EQ(
+        job(999, 1).run().failure,
+        "rank 1 node 9 'take' expects 999 bytes from rank 0 with tag 1, which sends no such message; rank 0 node 4 "
+        "'give' sends 1000 bytes to rank 1 with tag 1, which receives no such message");
+    EXPECT_EQ(job(1000, 2).run().verdict, "unmatched message");
+    EXPECT_EQ(job(1000, 1).run().failure, "");
+}
+
+TEST(RunTrace, DifferentCollectivesOfAGroupAreNamed) {
+    Job job(2, network_text("Ring", "2", "1", "0"), [](std::uint32_t rank, TraceText& t) {
+        t.add(NodeText(0, rank == 0 ? "left" : "right", kCollective).collective(kAllReduce, 1000 + rank));
+    });
+    const TraceResult result = job.run();
+    EXPECT_EQ(result.verdict, "mismatch");
+    EXPECT_EQ(result.failure, "members of group all ranks call different collectives: rank 0 in left; rank 1 in right");
+}
+
+TEST(RunTrace, RanksThatWaitForEachOtherAreADeadlock) {
+    Job job(2, network_text("Ring", "2", "1", "0"), [](std::uint32_t rank, TraceText& t) {
+        t.add(NodeText(0, "take", kReceive).with("comm_src", 1 - rank).with("comm_size", 8));
+        t.add(NodeText(1, "give", kSend).after({0}).with("comm_dst", 1 - rank).with("comm_size", 8));
+    });
+    const TraceResult result = job.run();
+    EXPECT_EQ(result.verdict, "deadlock");
+    EXPECT_NE(result.failure.find("rank 0 in take waits for rank 1 to send"), std::string::npos) << result.failure;
+}
+
+TEST(RunTrace, MessagesOfAPairMeetByTag) {
+    // Rank 1 expects tag 2 first, which is sent last: no deadlock, and 3 x 10 us of kernels between.
+    Job job(2, network_text("Ring", "2", "1000", "0"), [](std::uint32_t rank, TraceText& t) {
+        if (rank == 0) {
+            for (int i = 0; i < 3; ++i) {
+                NodeText kernel(2 * i, "k", kCompute);
+                kernel.takes(10);
+                t.add(kernel);
+                t.add(NodeText(2 * i + 1, "give", kSend)
+                          .after({2u * i})
+                          .with("comm_dst", 1)
+                          .with("comm_size", 8)
+                          .with("comm_tag", i));
+            }
+        } else {
+            t.add(NodeText(0, "take", kReceive).with("comm_src", 0).with("comm_size", 8).with("comm_tag", 2));
+            t.add(
+                NodeText(1, "take", kReceive).after({0}).with("comm_src", 0).with("comm_size", 8).with("comm_tag", 0));
+            t.add(
+                NodeText(2, "take", kReceive).after({1}).with("comm_src", 0).with("comm_size", 8).with("comm_tag", 1));
+        }
+    });
+    EXPECT_NEAR(seconds_of(job.run()), 30e-6, 1e-10);
+}
+
+TEST(RunTrace, KernelsTakeTheirDurationOrTheRoofline) {
+    const auto job = [] {
+        return Job(2, network_text("Ring", "2", "1", "0"), [](std::uint32_t, TraceText& t) {
+            t.add(NodeText(0, "gemm", kCompute).takes(7).with("num_ops", 4'000'000'000).with("tensor_size", 1'000'000));
+            t.add(NodeText(1, "norm", kCompute)
+                      .after({0})
+                      .takes(7)
+                      .with("num_ops", 1'000'000)
+                      .with("tensor_size", 6'000'000));
+            t.add(NodeText(2, "none", kCompute).after({1}));
+        });
+    };
+    EXPECT_NEAR(seconds_of(job().run()), 14e-6 + 1e-9, 1e-12) << "no duration is 1 ns";
+    const TraceResult roofline =
+        job().run(system_of("", R"(, "peak-perf": 400, "local-mem-bw": 2000, "roofline-enabled": 1)"));
+    EXPECT_NEAR(seconds_of(roofline), 10e-6 + 3e-6 + 1e-9, 1e-12);
+    EXPECT_NEAR(static_cast<double>(roofline.accounts[static_cast<std::size_t>(Account::memory_bound)]),
+                2 * (3e-6 - 2.5e-9) * 1e12, 2);
+}
+
+TEST(RunTrace, ReplayTakesRecordedDurationsOnly) {
+    Job job(2, network_text("Ring", "2", "1", "0"), [](std::uint32_t rank, TraceText& t) {
+        t.add(NodeText(0, "k", kCompute).takes(5));
+        if (rank == 0)
+            t.add(NodeText(1, "c", kCollective).after({0}).takes(20).collective(kAllReduce, 1 << 30));
+    });
+    EXPECT_NEAR(seconds_of(job.run(system_of("", R"(, "replay-only": 1)"))), 25e-6, 1e-12);
+}
+
+TEST(RunTrace, MemoryNodesUseTheRemoteMemory) {
+    Job job(4, network_text("Ring", "4", "1", "0"), [](std::uint32_t, TraceText& t) {
+        t.add(NodeText(0, "load", kLoad).with("tensor_size", 1'000'000));
+        t.add(NodeText(1, "k", kCompute).after({0}).takes(5));
+    });
+    EXPECT_EQ(refusal(job.arguments),
+              "node 0 'load': a memory node without a duration; say with --remote-memory what the memory is like");
+    const auto run = [&](const std::string& kind) {
+        job.arguments.memory = job.folder.write(
+            "memory.json", R"({"memory-type": ")" + kind +
+                               R"(", "num-npus-per-node": 2, "remote-mem-latency": 1000, "remote-mem-bw": 100})");
+        return seconds_of(job.run());
+    };
+    EXPECT_NEAR(run("PER_NPU_MEMORY_EXPANSION"), 1e-6 + 10e-6 + 5e-6, 1e-11);
+    EXPECT_NEAR(run("PER_NODE_MEMORY_EXPANSION"), 1e-6 + 20e-6 + 5e-6, 1e-11) << "two share one";
+    EXPECT_NEAR(run("MEMORY_POOL"), 1e-6 + 40e-6 + 5e-6, 1e-11);
+}
+
+// ---- algorithms ------------------------------------------------------------------------------------------------------
+
+TEST(TraceAlgorithms, TakeWhatTheirMessagesTake) {
+    // 8 ranks, 1 GiB/s a link, 1 us a link, 8 MiB: m = 1 MiB.
+    const double m = 1.0 / 1024, whole = 8 * m, us = 1e-6;
+    const auto time = [&](const std::string& kind, const std::string& algorithm, int type,
+                          std::int64_t bytes = 8 << 20) {
+        Job job = collective(type, bytes, 8, network_text(kind, "8", "1", "1000"));
+        return seconds_of(job.run(system_of('"' + algorithm + '"')));
+    };
+    constexpr double kExact = 1e-9;
+    EXPECT_NEAR(time("Ring", "ring", kAllReduce), 14 * (m + us), kExact);
+    EXPECT_NEAR(time("Switch", "ring", kAllReduce), 14 * (m + 2 * us), kExact);
+    EXPECT_NEAR(time("FullyConnected", "ring", kAllReduce), 14 * (m + us), kExact);
+    EXPECT_NEAR(time("Ring", "ring", kReduceScatter), 7 * (m + us), kExact);
+    EXPECT_NEAR(time("Ring", "ring", kAllGather, 1 << 20), 7 * (m + us), kExact) << "bytes are the shard of a rank";
+    EXPECT_NEAR(time("Ring", "ring", kAllToAll), 28 * (m + us), kExact) << "relayed: 1 + 2 + ... + 7 messages";
+    EXPECT_NEAR(time("Switch", "direct", kAllReduce), 14 * m + 2 * 2 * us, kExact);
+    EXPECT_NEAR(time("FullyConnected", "direct", kAllReduce), 2 * m + 2 * us, kExact) << "a link for each message";
+    EXPECT_NEAR(time("FullyConnected", "direct", kAllToAll), m + us, kExact);
+    EXPECT_NEAR(time("Switch", "direct3", kAllToAll), 7 * m + 3 * 2 * us, kExact) << "7 messages, 3 at once";
+    // Shortest ways around: 1 + 2 + 3 + 4 hops up, 3 + 2 + 1 down; the busier direction has 10 messages a link.
+    EXPECT_NEAR(time("Ring", "direct", kAllToAll), 10 * m + 4 * us, kExact);
+    EXPECT_NEAR(time("Switch", "halvingDoubling", kAllReduce), 14 * m + 6 * 2 * us, kExact);
+    EXPECT_NEAR(time("Switch", "halvingDoubling", kAllGather, 1 << 20), 7 * m + 3 * 2 * us, kExact);
+    EXPECT_NEAR(time("Switch", "doubleBinaryTree", kAllReduce), 6 * (whole + 2 * us), kExact) << "depth 3, up and down";
+    EXPECT_NEAR(time("Switch", "ring", kBroadcast), 7 * (whole + 2 * us), kExact) << "one chunk through a chain";
+    EXPECT_NEAR(time("Switch", "ring", kGather), 7 * m + 2 * us, kExact);
+}
+
+TEST(TraceAlgorithms, NoneIsFasterThanItsWire) {
+    for (const char* algorithm : {"ring", "direct", "direct2", "halvingDoubling", "doubleBinaryTree", "oneRing",
+                                  "oneDirect", "oneHalvingDoubling"}) {
+        for (const char* kind : {"Ring", "Switch", "FullyConnected"}) {
+            for (const int active : {1, 2, 4}) {
+                Job job = collective(kAllReduce, 1 << 26, 16, network_text(kind, "16", "1", "2000"));
+                const double time = seconds_of(job.run(system_of('"' + std::string(algorithm) + '"', "", 4, active)));
+                // Every rank's links together must carry 2 (n-1)/n of the data.
+                const double links = std::string(kind) == "Ring" ? 2 : std::string(kind) == "Switch" ? 1 : 15;
+                EXPECT_GE(time, 2 * 15.0 / 16 / 16 / links) << algorithm << " on " << kind << ", " << active;
+                EXPECT_LT(time, 1.3) << algorithm << " on " << kind;
+            }
+        }
+    }
+}
+
+TEST(TraceAlgorithms, RefusedByNode) {
+    const auto sentence = [](const std::string& algorithm, int type, const std::string& ranks) {
+        Job job = collective(type, 1 << 20, static_cast<std::uint32_t>(std::stoi(ranks)),
+                             network_text("Switch", ranks, "1", "0"));
+        job.arguments.system = job.folder.write(
+            "system.json", R"({"preferred-dataset-splits": 1, "all-reduce-implementation": [")" + algorithm +
+                               R"("], "all-to-all-implementation": [")" + algorithm + R"("]})");
+        return refusal(job.arguments);
+    };
+    EXPECT_EQ(sentence("halvingDoubling", kAllReduce, "6"),
+              "node 0 'c': halving-doubling over 6 ranks: a power of two is needed");
+    EXPECT_EQ(sentence("halvingDoubling", kAllToAll, "8"),
+              "node 0 'c': halving-doubling does no all_to_all; ring and direct do");
+    EXPECT_EQ(sentence("doubleBinaryTree", kAllToAll, "8"),
+              "node 0 'c': a double binary tree does all_reduce only, not all_to_all");
+}
+
+TEST(TraceAlgorithms, AllRanksReduceDimensionByDimension) {
+    const std::string network = network_text("Switch, Switch", "4, 4", "8, 1", "0, 0");
+    Job job = collective(kAllReduce, 1 << 30, 16, network);
+    // One chunk: reduce-scatter of everything in dimension 0, all-reduce of a quarter in dimension 1, all-gather.
+    const double inner = 0.75 / 8, outer = 2 * 0.75 / 4;
+    EXPECT_NEAR(seconds_of(job.run(system_of(R"("ring","ring")"))), inner + outer + inner, 1e-9);
+    // Four chunks follow one another: the slower dimension is busy all the time.
+    EXPECT_NEAR(seconds_of(job.run(system_of(R"("ring","ring")", "", 4, 1))), inner / 4 + outer + inner / 4, 1e-9);
+    // Baseline: everything in both dimensions.
+    EXPECT_NEAR(seconds_of(job.run(R"({"preferred-dataset-splits": 1, "endpoint-delay": 0,
+                                       "collective-optimization": "baseline"})")),
+                2 * 0.75 / 8 + 2 * 0.75, 1e-9);
+    // involved_dim: only the second dimension, four groups at once.
+    Job part(16, network, [](std::uint32_t, TraceText& t) {
+        NodeText node(0, "c", kCollective);
+        node.collective(kAllReduce, 1 << 30).attribute("involved_dim", [](protozero::pbf_writer& w) {
+            std::string list;
+            const std::vector<bool> dims = {false, true};
+            protozero::pbf_writer(list).add_packed_bool(1, dims.begin(), dims.end());
+            w.add_message(28, list);
+        });
+        t.add(node);
+    });
+    EXPECT_NEAR(seconds_of(part.run(system_of(R"("ring","ring")"))), 2 * 0.75, 1e-9);
+}
+
+TEST(TraceAlgorithms, AllGatherEndsWhereReduceScatterBegins) {
+    const std::string network = network_text("Switch, Ring", "4, 4", "8, 1", "100, 200");
+    Job gather = collective(kAllGather, 1 << 26, 16, network),
+        scatter = collective(kReduceScatter, 1 << 30, 16, network);
+    const std::string system = system_of(R"("ring","ring")");
+    EXPECT_NEAR(seconds_of(gather.run(system)), seconds_of(scatter.run(system)), 1e-9);
+}
+
+/// Chunks of a ring one event at a time: every rank does the same, so one link and one delay stand for all.
+double chunks_one_by_one(double message, double latency, std::uint32_t steps, std::uint32_t chunks,
+                         std::uint32_t active) {
+    using Ready = std::pair<double, std::uint32_t>;
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    std::vector<std::uint32_t> left(chunks, steps);
+    std::uint32_t next = 0;
+    for (; next < std::min(active, chunks); ++next)
+        ready.push({0, next});
+    double link_free = 0, end = 0;
+    while (!ready.empty()) {
+        const auto [since, chunk] = ready.top();
+        ready.pop();
+        link_free = std::max(link_free, since) + message;
+        const double arrived = link_free + latency;
+        if (--left[chunk] > 0) {
+            ready.push({arrived, chunk});
+        } else {
+            end = std::max(end, arrived);
+            if (next < chunks)
+                ready.push({arrived, next++});
+        }
+    }
+    return end;
+}
+
+TEST(TraceAlgorithms, TimeOfChunksIsThatOfEveryMessage) {
+    for (const double latency : {0.0, 0.1, 0.5, 1.0, 3.0, 10.0}) {
+        for (const std::uint32_t steps : {2u, 14u, 254u}) {
+            for (const std::uint32_t chunks : {1u, 2u, 3u, 4u, 8u}) {
+                for (const std::uint32_t active : {1u, 2u, 3u, 8u}) {
+                    ChunkPrice chunk;
+                    chunk.busy_s = steps;
+                    chunk.path_s = steps * (1 + latency);
+                    chunk.message_s = 1;
+                    chunk.tail_s = latency;
+                    const double exact = chunks_one_by_one(1, latency, steps, chunks, active);
+                    EXPECT_NEAR(time_of_chunks(chunk, chunks, active), exact, 0.03 * exact)
+                        << latency << ' ' << steps << ' ' << chunks << ' ' << active;
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fabricast::traces
