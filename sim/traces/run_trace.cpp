@@ -7,6 +7,7 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/traces/messages.hpp"
+#include "sim/traces/simai_reader.hpp"
 #include "sim/traces/trace_reader.hpp"
 #include "topologies/importers/astra_network.hpp"
 
@@ -69,7 +70,9 @@ TraceResult run_trace(const TraceArguments& arguments) {
     const SystemConfig system =
         arguments.system.empty() ? default_system(dimensions) : read_system_file(arguments.system, dimensions);
     const RemoteMemory memory = arguments.memory.empty() ? RemoteMemory{} : read_remote_memory(arguments.memory);
-    const Workload workload = read_traces(arguments.chakra, arguments.groups, network.ranks(), dimensions);
+    const Workload workload = arguments.simai.empty()
+                                  ? read_traces(arguments.chakra, arguments.groups, network.ranks(), dimensions)
+                                  : read_simai(arguments.simai, network.ranks());
 
     TraceResult result;
     result.version = FABRICAST_VERSION;
