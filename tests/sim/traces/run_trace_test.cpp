@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/program/program.hpp"
 #include "sim/traces/collective_price.hpp"
 #include "sim/traces/trace_reader.hpp"
 #include "tests/sim/traces/trace_writer.hpp"
@@ -286,6 +287,57 @@ TEST(RunTrace, MemoryNodesUseTheRemoteMemory) {
     EXPECT_NEAR(run("PER_NPU_MEMORY_EXPANSION"), 1e-6 + 10e-6 + 5e-6, 1e-11);
     EXPECT_NEAR(run("PER_NODE_MEMORY_EXPANSION"), 1e-6 + 20e-6 + 5e-6, 1e-11) << "two share one";
     EXPECT_NEAR(run("MEMORY_POOL"), 1e-6 + 40e-6 + 5e-6, 1e-11);
+}
+
+// The engine's rules hold for what is compiled.
+TEST(CompileTrace, ProgramsAreSound) {
+    Job job(8, network_text("Ring, Switch", "4, 2", "100, 20", "100, 300"), [](std::uint32_t rank, TraceText& t) {
+        t.add(NodeText(0, "k", kCompute).takes(10));
+        t.add(NodeText(1, "world", kCollective).after({0}).collective(kAllReduce, 1 << 20));
+        t.add(
+            NodeText(2, "half", kCollective).after({0}).collective(kAllGather, 1 << 20, std::to_string(1 + rank / 4)));
+        t.add(NodeText(3, "give", kSend).after({0}).with("comm_dst", (rank + 1) % 8).with("comm_size", 100));
+        t.add(NodeText(4, "take", kReceive).with("comm_src", (rank + 7) % 8).with("comm_size", 100));
+        t.add(NodeText(5, "pass", kInvalid).after({1, 2, 3, 4}));
+        t.add(NodeText(6, "host", kCompute).takes(3).after({5}).with("is_cpu_op", 1, 27));
+        t.add(NodeText(7, "load", kLoad).after({6}).with("tensor_size", 1000));
+        t.add(NodeText(8, "k", kCompute).takes(10).after({7, 5}));
+        t.add(NodeText(9, "all", kCollective).after({8}).collective(kAllToAll, 1 << 20));
+    });
+    const std::string groups = job.folder.write("g.json", R"({"1": [0, 1, 2, 3], "2": [7, 6, 5, 4]})");
+    const GridNetwork network(
+        importers::read_astra_dimensions(importers::SourceText::from_file(job.arguments.network)).dimensions, "net");
+    SystemConfig system = default_system(2);
+    system.splits = 4;
+    RemoteMemory memory;
+    memory.kind = RemoteMemory::Kind::pool;
+    memory.bytes_per_s = 1e9;
+    const Workload workload = read_traces(job.arguments.chakra, groups, 8, 2);
+    for (const bool serial : {false, true}) {
+        const CompiledTrace compiled = compile_trace({workload, network, system, memory, serial});
+        EXPECT_EQ(program::validate(compiled.program), "") << serial;
+        EXPECT_EQ(compiled.program.templates.size(), 1u);
+        EXPECT_EQ(compiled.program.templates[0].operations.size(), 2u + 12 + 8 + 1 + 2 + 1 + 1 + 1)
+            << "four chunks in three phases of all-reduce, two of all-to-all";
+    }
+}
+
+// Hundreds of message channels share the streams that are left, and still all arrive.
+TEST(CompileTrace, ManyChannelsShareStreams) {
+    constexpr int kMessages = 300;
+    Job job(2, network_text("Ring", "2", "1", "0"), [](std::uint32_t rank, TraceText& t) {
+        for (int i = 0; i < kMessages; ++i) {
+            t.add(NodeText(i, rank == 0 ? "give" : "take", rank == 0 ? kSend : kReceive)
+                      .with(rank == 0 ? "comm_dst" : "comm_src", 1 - rank)
+                      .with("comm_size", 1 << 20)
+                      .with("comm_tag", i));
+        }
+    });
+    const TraceResult result = job.run();
+    EXPECT_NEAR(seconds_of(result), kMessages / 1024.0, 1e-9) << "one link";
+    ASSERT_FALSE(result.notes.empty());
+    EXPECT_EQ(result.notes.back(),
+              "a rank has more groups and message channels than streams: some run one after the other");
 }
 
 // ---- algorithms ------------------------------------------------------------------------------------------------------
