@@ -49,7 +49,7 @@ std::vector<std::uint32_t> template_key(const RankTrace& bound) {
 
 }  // namespace
 
-CompiledTrace compile_trace(const TraceInputs& inputs) {
+CompiledTrace compile_trace(const TraceInputs& inputs, const std::vector<std::vector<Picoseconds>>& ends) {
     const Workload& workload = inputs.workload;
     CompiledTrace out;
     program::Program& program = out.program;
@@ -67,7 +67,7 @@ CompiledTrace compile_trace(const TraceInputs& inputs) {
         const RankTrace& bound = workload.ranks[rank];
         const auto [at, fresh] = built.try_emplace(template_key(bound));
         if (fresh)
-            at->second = templates.build(rank);
+            at->second = templates.build(rank, ends.empty() ? std::vector<Picoseconds>{} : ends[out.orders.size()]);
         const BuiltTemplate& of = at->second;
         program::Rank& made = program.ranks[rank];
         made.tmpl = of.tmpl;

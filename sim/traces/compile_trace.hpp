@@ -42,14 +42,23 @@ struct TraceTraffic {
     std::string limiting_link;
 };
 
+/// How a template came about, by template of the program.
+struct TemplateOrder {
+    std::uint32_t rank = 0;            ///< whose groups and peers it was made with
+    std::vector<std::uint32_t> order;  ///< nodes as they are issued
+    std::vector<std::uint32_t> end;    ///< by node: the operation that ends it; kNone for what takes no time
+};
+
 struct CompiledTrace {
     program::Program program;
+    std::vector<TemplateOrder> orders;
     std::vector<Rate> capacity;
     std::vector<TraceTraffic> traffic;
     std::vector<std::string> notes;
 };
 
-/// Throws ImportError for what the inputs do not allow, with file and node.
-CompiledTrace compile_trace(const TraceInputs& inputs);
+/// ends: by template and node, when collectives and receives ended in an earlier run; may be empty. Throws ImportError
+/// for what the inputs do not allow, with file and node.
+CompiledTrace compile_trace(const TraceInputs& inputs, const std::vector<std::vector<Picoseconds>>& ends = {});
 
 }  // namespace fabricast::traces

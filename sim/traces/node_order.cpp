@@ -83,7 +83,8 @@ std::string circle_of(const NodeList& list, const std::vector<std::string>& name
 }
 
 std::vector<std::uint32_t> issue_order(const NodeList& list, std::span<const std::uint32_t> resource,
-                                       std::uint32_t resource_count, std::span<const Picoseconds> duration) {
+                                       std::uint32_t resource_count, std::span<const Picoseconds> duration,
+                                       std::span<const Picoseconds> not_before) {
     using Lowest = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
     using End = std::pair<Picoseconds, std::uint32_t>;
     Graph graph(list);
@@ -103,6 +104,9 @@ std::vector<std::uint32_t> issue_order(const NodeList& list, std::span<const std
             enter(n);
     }
     Picoseconds now = 0;
+    const auto end_of = [&](std::uint32_t n) {
+        return not_before.empty() ? now + duration[n] : std::max(now + duration[n], not_before[n]);
+    };
     const auto finish = [&](std::uint32_t n) {
         for (const std::uint32_t child : graph.children_of(n)) {
             if (--graph.waiting[child] == 0)
@@ -114,10 +118,10 @@ std::vector<std::uint32_t> issue_order(const NodeList& list, std::span<const std
             const std::uint32_t n = at_once.back();
             at_once.pop_back();
             order.push_back(n);
-            if (duration[n] == 0)
-                finish(n);
+            if (const Picoseconds end = end_of(n); end > now)
+                ends.push({end, n});
             else
-                ends.push({now + duration[n], n});
+                finish(n);
         }
         for (std::uint32_t r = 0; r < resource_count; ++r) {
             if (busy[r] || ready[r].empty())
@@ -126,7 +130,7 @@ std::vector<std::uint32_t> issue_order(const NodeList& list, std::span<const std
             ready[r].pop();
             busy[r] = true;
             order.push_back(n);
-            ends.push({now + duration[n], n});
+            ends.push({end_of(n), n});
         }
     };
     issue();

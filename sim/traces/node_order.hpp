@@ -2,9 +2,9 @@
 //
 // A node is ready when its parents are done. Of the ready nodes of a resource (the GPU's kernels, the CPU, a
 // communicator ...) the one with the lowest id is taken, one at a time, as ASTRA-sim does. Times are those of the rank
-// alone: recorded or modelled durations, collectives as if all members were there, messages as if they arrived at once.
-// The order found so is kept when the ranks run together, so a node that becomes ready late holds up those that were
-// ordered behind it on its resource.
+// alone: recorded or modelled durations, collectives as if all members were there, messages as if they arrived at once;
+// or, once the ranks have run together, when these really ended (run_trace.hpp). The order found so is kept while the
+// ranks run.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ namespace fabricast::traces {
 std::string circle_of(const NodeList& list, const std::vector<std::string>& names);
 
 /// Indices of nodes in the order they are issued. resource: by node, kNone for those that need none; below
-/// resource_count. duration: by node, >= 0. Precondition: no circle.
+/// resource_count. duration: by node, >= 0. not_before: by node, earliest end; may be empty. Precondition: no circle.
 std::vector<std::uint32_t> issue_order(const NodeList& list, std::span<const std::uint32_t> resource,
-                                       std::uint32_t resource_count, std::span<const Picoseconds> duration);
+                                       std::uint32_t resource_count, std::span<const Picoseconds> duration,
+                                       std::span<const Picoseconds> not_before = {});
 
 }  // namespace fabricast::traces

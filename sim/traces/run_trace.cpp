@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/engine/engine.hpp"
 #include "sim/traces/messages.hpp"
+#include "sim/traces/settled_run.hpp"
 #include "sim/traces/simai_reader.hpp"
 #include "sim/traces/trace_reader.hpp"
 #include "topologies/importers/astra_network.hpp"
@@ -87,10 +87,6 @@ TraceResult run_trace(const TraceArguments& arguments) {
     result.notes.insert(result.notes.end(), system.notes.begin(), system.notes.end());
     result.notes.insert(result.notes.end(), workload.notes.begin(), workload.notes.end());
 
-    const CompiledTrace compiled = compile_trace({workload, network, system, memory, arguments.serial_communication});
-    result.templates = static_cast<std::uint32_t>(compiled.program.templates.size());
-    result.traffic = compiled.traffic;
-    result.notes.insert(result.notes.end(), compiled.notes.begin(), compiled.notes.end());
     if (!system.replay_only) {
         result.failure = unmatched_messages(workload);
         if (!result.failure.empty()) {
@@ -98,7 +94,10 @@ TraceResult run_trace(const TraceArguments& arguments) {
             return result;
         }
     }
-    const engine::EngineResult run = engine::Engine(compiled.program, compiled.capacity).run();
+    const auto [compiled, run] = run_until_settled({workload, network, system, memory, arguments.serial_communication});
+    result.templates = static_cast<std::uint32_t>(compiled.program.templates.size());
+    result.traffic = compiled.traffic;
+    result.notes.insert(result.notes.end(), compiled.notes.begin(), compiled.notes.end());
     result.events = run.events;
     result.fingerprint = run.fingerprint;
     if (run.outcome != engine::Outcome::done) {

@@ -2,6 +2,12 @@
 //
 // Nothing in a result depends on the machine. Every rank runs its trace once, from an idle start; the step is the time of
 // the last rank.
+//
+// In which order a rank takes its nodes depends on when messages and members of collectives arrive, and that on the other
+// ranks' orders. Orders are first made as if everything arrived at once, then again from when it really did, until they
+// stay the same, kMostRounds at most; the run that ended first counts. A run that stands still tells what must not be
+// waited for first, too: only one that comes no further is a deadlock. Jobs in which all ranks do the same, without
+// messages, need one run.
 #pragma once
 
 #include <array>

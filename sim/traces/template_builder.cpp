@@ -24,7 +24,7 @@ void TemplateBuilder::refuse(const TraceNode& node, const std::string& sentence)
                                  describe(inputs_.workload, node) + ": " + sentence);
 }
 
-BuiltTemplate TemplateBuilder::build(std::uint32_t rank) {
+BuiltTemplate TemplateBuilder::build(std::uint32_t rank, const std::vector<Picoseconds>& not_before) {
     begin(rank);
     find_streams();
     const std::size_t count = list_->nodes.size();
@@ -34,8 +34,16 @@ BuiltTemplate TemplateBuilder::build(std::uint32_t rank) {
         resources[n] = resource(list_->nodes[n]);
         durations[n] = alone(list_->nodes[n]);
     }
-    for (const std::uint32_t n : issue_order(*list_, resources, kStreams + 1, durations))
+    TemplateOrder& made = out_.orders.emplace_back();
+    made.rank = rank;
+    made.order = issue_order(*list_, resources, kStreams + 1, durations, not_before);
+    for (const std::uint32_t n : made.order)
         emit(n);
+    made.end.assign(count, kNone);
+    for (std::size_t n = 0; n < count; ++n) {
+        if (list_->nodes[n].kind != NodeKind::skipped)
+            made.end[n] = ends_[n].back();
+    }
     end_step();
     built_.tmpl = static_cast<std::uint32_t>(program_.templates.size());
     program_.templates.push_back(std::move(tmpl_));

@@ -35,8 +35,8 @@ public:
     TemplateBuilder(const TraceInputs& inputs, Communicators& communicators, CompiledTrace& out)
         : inputs_(inputs), communicators_(communicators), out_(out), program_(out.program) {}
 
-    /// Throws ImportError.
-    BuiltTemplate build(std::uint32_t rank);
+    /// not_before: by node, when it ended in an earlier run; may be empty. Throws ImportError.
+    BuiltTemplate build(std::uint32_t rank, const std::vector<Picoseconds>& not_before);
 
     bool shared_streams() const { return shared_streams_; }
 

@@ -322,6 +322,81 @@ TEST(CompileTrace, ProgramsAreSound) {
     }
 }
 
+/// Stages that pass micro-batches on: forward and backward of each as soon as it can, no order told by the trace but
+/// that lower ids come first.
+Job pipeline(std::uint32_t stages, int micro_batches, bool backward_first) {
+    return Job(stages, network_text("Ring", std::to_string(stages), "1000", "0"),
+               [=](std::uint32_t stage, TraceText& t) {
+                   const auto id = [&](int kind, int m) {  // kinds: receive, forward, send, and the same of backward
+                       const int group = backward_first ? (kind + 3) % 6 : kind;
+                       return static_cast<std::uint64_t>(group * micro_batches + m);
+                   };
+                   for (int m = 0; m < micro_batches; ++m) {
+                       const bool first = stage == 0, last = stage + 1 == stages;
+                       const auto message = [&](int kind, bool is_send, std::uint32_t peer) {
+                           return std::move(NodeText(id(kind, m), is_send ? "give" : "take", is_send ? kSend : kReceive)
+                                                .with(is_send ? "comm_dst" : "comm_src", peer)
+                                                .with("comm_size", 8)
+                                                .with("comm_tag", m));
+                       };
+                       NodeText forward(id(1, m), "forward", kCompute), backward(id(4, m), "backward", kCompute);
+                       if (!first) {
+                           t.add(message(0, false, stage - 1));
+                           forward.after({id(0, m)});
+                       }
+                       t.add(forward.takes(10));
+                       if (!last) {
+                           t.add(message(2, true, stage + 1).after({id(1, m)}));
+                           t.add(message(3, false, stage + 1));
+                           backward.after({id(3, m), id(1, m)});
+                       } else {
+                           backward.after({id(1, m)});
+                       }
+                       t.add(backward.takes(20));
+                       if (!first)
+                           t.add(message(5, true, stage - 1).after({id(4, m)}));
+                   }
+               });
+}
+
+TEST(SettledRun, OrdersFollowWhatArrives) {
+    constexpr int kStages = 4, kBatches = 8;
+    const double ideal = (kBatches + kStages - 1) * 30e-6;  // bubbles of (p - 1) forwards and backwards
+    for (const bool backward_first : {false, true}) {
+        Job job = pipeline(kStages, kBatches, backward_first);
+        const TraceResult result = job.run();
+        const double time = seconds_of(result);
+        EXPECT_GE(time, ideal - 1e-9);
+        EXPECT_LT(time, ideal * 1.15) << backward_first;
+    }
+}
+
+// Waits that hold only because a stream took the wrong one first are no deadlock; those of the trace are.
+TEST(SettledRun, OnlyTheTraceMakesADeadlock) {
+    const auto job = [](bool circle) {
+        return Job(2, network_text("Ring", "2", "1000", "0"), [=](std::uint32_t rank, TraceText& t) {
+            // Rank 0 would run node 1 first, but what it waits for needs node 2.
+            if (rank == 0) {
+                t.add(NodeText(0, "take", kReceive).with("comm_src", 1).with("comm_size", 8));
+                t.add(NodeText(1, "late", kCompute).takes(5).after({0}));
+                NodeText early(2, "early", kCompute);
+                early.takes(5);
+                if (circle)
+                    early.after({1});
+                t.add(early);
+                t.add(NodeText(3, "give", kSend).after({2}).with("comm_dst", 1).with("comm_size", 8));
+            } else {
+                t.add(NodeText(0, "take", kReceive).with("comm_src", 0).with("comm_size", 8));
+                t.add(NodeText(1, "give", kSend).after({0}).with("comm_dst", 0).with("comm_size", 8));
+            }
+        });
+    };
+    EXPECT_NEAR(seconds_of(job(false).run()), 10e-6, 1e-9);
+    const TraceResult stuck = job(true).run();
+    EXPECT_EQ(stuck.verdict, "deadlock");
+    EXPECT_NE(stuck.failure.find("rank 1 in take waits for rank 0 to send"), std::string::npos) << stuck.failure;
+}
+
 // Hundreds of message channels share the streams that are left, and still all arrive.
 TEST(CompileTrace, ManyChannelsShareStreams) {
     constexpr int kMessages = 300;
