@@ -12,7 +12,6 @@ Communicators::Communicators(const GridNetwork& network, const SystemConfig& sys
     : network_(network),
       system_(system),
       workload_(workload),
-      links_(links),
       program_(program),
       patterns_(network, links),
       flat_(workload.groups.size(), kNone),

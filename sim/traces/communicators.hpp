@@ -83,7 +83,6 @@ private:
     const GridNetwork& network_;
     const SystemConfig& system_;
     const Workload& workload_;
-    LinkTable& links_;
     program::Program& program_;
     PatternBuilder patterns_;
     std::vector<Group> groups_;

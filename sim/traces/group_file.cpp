@@ -68,9 +68,10 @@ GroupNames read_group_file(const std::string& path, Workload& workload, std::uin
     if (!twice.empty())
         source.refuse(0, fmt::format("group {} is there twice", importers::quoted(twice)));
     GroupNames names;
-    for (const auto& [name, list] : root.items()) {
+    for (const auto& entry : root.items()) {
+        const std::string& name = entry.key();
         const auto refuse = [&](const std::string& sentence) {
-            const std::size_t at = source.text().find('"' + std::string(name) + '"');
+            const std::size_t at = source.text().find('"' + name + '"');
             source.refuse(at == std::string_view::npos ? 0 : source.line_number(at), sentence);
         };
         const auto number = importers::to_unsigned(name);
@@ -79,7 +80,7 @@ GroupNames read_group_file(const std::string& path, Workload& workload, std::uin
         if (*number == 0)
             refuse("group 0 is kept for all ranks");
         try {
-            names[std::to_string(*number)] = enter_group(workload, name, ranks_of(list), ranks);
+            names[std::to_string(*number)] = enter_group(workload, name, ranks_of(entry.value()), ranks);
         } catch (const std::runtime_error& error) {
             refuse(fmt::format("group {}: {}", name, error.what()));
         }

@@ -101,7 +101,8 @@ private:
     }
 
     void read_header() {
-        const auto& [line, words] = lines_[0];
+        const std::size_t line = lines_[0].first;
+        const Words& words = lines_[0].second;
         static const std::vector<std::string_view> policies = {"DATA", "MODEL", "HYBRID_TRANSFORMER",
                                                                "HYBRID_TRANSFORMER_FWD_IN_BCKWD"};
         const auto policy = std::find(policies.begin(), policies.end(), words[0]);
