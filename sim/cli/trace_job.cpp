@@ -8,6 +8,7 @@
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
 #include "sim/report/atomic_file.hpp"
+#include "sim/report/text.hpp"
 #include "sim/report/trace_views.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topologies/importers/import_error.hpp"
@@ -99,7 +100,7 @@ int run_trace_job(const traces::TraceArguments& arguments, const TraceOutput& ou
     const Terminal terminal = stdout_terminal(output.no_color);
     print_result(output.json ? trace_json(result) : trace_text(result, output.full, terminal.color, terminal.unicode));
     if (output.json && !output.quiet && !result.failure.empty())
-        std::fprintf(stderr, "%s: %s\n", result.source.c_str(), result.failure.c_str());
+        std::fprintf(stderr, "%s: %s\n", report::clean(result.source).c_str(), report::clean(result.failure).c_str());
     if (!output.stats.empty())
         write_file_atomically(output.stats, stats.json());
     if (!output.quiet)

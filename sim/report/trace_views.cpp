@@ -129,6 +129,7 @@ std::string trace_json(const TraceResult& result) {
         {"waterfall", "rank-picoseconds over all ranks; they sum to step.ps x trace.ranks exactly"},
         {"ranks", "ranks that do the same at the same time; accounts_ps sum to step.ps"},
         {"bytes", "as the trace says: of a rank; all_gather its shard"},
+        {"calls", "of all ranks together; messages: sends"},
         {"busbw", "as nccl-tests counts it, one call alone on the network"},
         {"units", "GB is 10^9 bytes; network files mean 2^30"}};
     json["engine"] = {{"events", result.events}, {"fingerprint", fmt::format("{:016x}", result.fingerprint)}};
@@ -140,14 +141,14 @@ std::string trace_text(const TraceResult& result, bool full, bool color, bool un
     const bool done = result.failure.empty();
     page.add(done ? "✔ " : "✘ ", done ? Paint::good : Paint::bad)
         .add(result.verdict, done ? Paint::good : Paint::bad)
-        .add(fmt::format("  {} on {} ranks, {} nodes, {} different trace{}", result.source, result.ranks, result.nodes,
-                         result.templates, result.templates == 1 ? "" : "s"))
+        .add(fmt::format("  {} on {} ranks, {} nodes, {} different trace{}", report::clean(result.source), result.ranks,
+                         result.nodes, result.templates, result.templates == 1 ? "" : "s"))
         .end();
-    page.add("  " + result.network, Paint::dim).end();
-    page.add("  " + result.system, Paint::dim).end();
+    page.add("  " + report::clean(result.network), Paint::dim).end();
+    page.add("  " + report::clean(result.system), Paint::dim).end();
     if (!done) {
         page.blank();
-        for (const std::string& line : report::wrap(result.failure, 96))
+        for (const std::string& line : report::wrap(report::clean(result.failure), 96))
             page.add("  " + line).end();
         return page.text();
     }
@@ -184,7 +185,7 @@ std::string trace_text(const TraceResult& result, bool full, bool color, bool un
     }
     page.blank();
     for (const std::string& note : result.notes) {
-        for (const std::string& line : report::wrap(note, 96))
+        for (const std::string& line : report::wrap(report::clean(note), 96))
             page.add("  " + line, Paint::dim).end();
     }
     return page.text();

@@ -95,7 +95,7 @@ bool ListBuilder::read_own_groups(GroupNames& names) {
 
 void ListBuilder::fill(TraceNode& node, const GroupNames& names, Built& built) {
     node.id = raw_.id;
-    node.name = name_index(raw_.name);
+    node.name = name_index(raw_.name.empty() ? fmt::format("node {}", raw_.id) : std::string(raw_.name));
     if (raw_.duration_us > kMostMicroseconds)
         binding_.refuse(raw_, fmt::format("duration of {} us: more than 11 days", raw_.duration_us));
     node.duration = static_cast<Picoseconds>(raw_.duration_us) * 1'000'000;
@@ -169,9 +169,9 @@ std::uint32_t ListBuilder::message_slot(RankTrace& bound, const MessageUse& use)
     return slots.back();
 }
 
-std::uint32_t ListBuilder::name_index(std::string_view name) {
+std::uint32_t ListBuilder::name_index(const std::string& name) {
     std::vector<std::string>& names = binding_.workload().names;
-    const auto [at, fresh] = name_of_.try_emplace(std::string(name), static_cast<std::uint32_t>(names.size()));
+    const auto [at, fresh] = name_of_.try_emplace(name, static_cast<std::uint32_t>(names.size()));
     if (fresh)
         names.emplace_back(name);
     return at->second;
@@ -191,8 +191,9 @@ void ListBuilder::sort_by_id(std::string_view bytes, const std::vector<RecordPla
             if (records[first].in(bytes) != records[record].in(bytes)) {
                 const std::vector<std::string>& names = binding_.workload().names;
                 throw ImportError(binding_.file(), 0,
-                                  fmt::format("id {} occurs twice, as '{}' and as '{}'", id,
-                                              names[list_.nodes[first].name], names[list_.nodes[record].name]));
+                                  fmt::format("id {} occurs twice, as {} and as {}", id,
+                                              importers::quoted(names[list_.nodes[first].name]),
+                                              importers::quoted(names[list_.nodes[record].name])));
             }
             ++equal_nodes_;
             built.node_of[record] = static_cast<std::uint32_t>(kept - 1);

@@ -46,7 +46,7 @@ private:
     bool read_own_groups(GroupNames& names);
     void sort_by_id(std::string_view bytes, const std::vector<RecordPlace>& records, Built& built);
     void resolve_parents();
-    std::uint32_t name_index(std::string_view name);
+    std::uint32_t name_index(const std::string& name);
     std::uint32_t message_slot(RankTrace& bound, const MessageUse& use);
     std::uint32_t enter();
 

@@ -8,7 +8,7 @@
 namespace fabricast::traces {
 namespace {
 
-constexpr std::uint64_t kMostRecords = 20'000'000;  ///< operations whose ends are remembered: 56 bytes each
+constexpr std::uint64_t kMostNodes = 5'000'000;  ///< of jobs whose ends are remembered: 56 bytes an operation
 
 struct Round {
     SettledRun of;
@@ -62,7 +62,7 @@ SettledRun run_until_settled(const TraceInputs& inputs) {
     const bool messages = std::any_of(workload.lists.begin(), workload.lists.end(),
                                       [](const NodeList& list) { return list.message_slots > 0; });
     engine::EngineOptions options;
-    options.record_timeline = (messages || workload.lists.size() > 1) && workload.nodes_read <= kMostRecords;
+    options.record_timeline = (messages || workload.lists.size() > 1) && workload.nodes_read <= kMostNodes;
     std::optional<Round> best;
     std::vector<std::vector<Picoseconds>> ends;
     CompiledTrace before;

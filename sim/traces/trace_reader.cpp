@@ -18,7 +18,7 @@ namespace {
 
 using importers::ImportError;
 
-constexpr std::size_t kTriedFiles = 8;  ///< earlier files a file is compared with before it is decoded
+constexpr std::size_t kKeptFiles = 32;  ///< that later ones are compared with before they are decoded
 
 /// The latest file of a list, kept to compare others with.
 struct Seen {
@@ -93,12 +93,13 @@ private:
     RankTrace& bound() { return out_.ranks[binding_.rank()]; }
 
     bool like_an_earlier_one() {
-        for (std::size_t tried = 0; tried < std::min(kTriedFiles, seen_.size()); ++tried) {
-            std::unique_ptr<Seen>& seen = seen_[seen_.size() - 1 - tried];
-            if (!(bytes_ == seen->bytes ? repeats(*seen) : resembles(*seen)))
+        for (std::size_t at = seen_.size(); at-- > 0;) {  // the latest first
+            Seen& seen = *seen_[at];
+            if (!(bytes_ == seen.bytes ? repeats(seen) : resembles(seen)))
                 continue;
-            out_.nodes_read += seen->records.size();
-            std::swap(seen, seen_.back());
+            out_.nodes_read += seen.records.size();
+            std::rotate(seen_.begin() + static_cast<std::ptrdiff_t>(at),
+                        seen_.begin() + static_cast<std::ptrdiff_t>(at) + 1, seen_.end());
             return true;
         }
         return false;
@@ -202,6 +203,8 @@ private:
         if (known)
             return;
         std::swap(seen->bytes, bytes_);
+        if (seen_.size() == kKeptFiles)
+            seen_.erase(seen_.begin());
         seen_.push_back(std::move(seen));
     }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "topologies/importers/source_text.hpp"
+
 namespace fabricast::traces {
 
 std::string_view collective_name(CollectiveKind kind) {
@@ -18,7 +20,7 @@ std::string Workload::file_of(std::uint32_t rank) const {
 }
 
 std::string describe(const Workload& workload, const TraceNode& node) {
-    return fmt::format("node {} '{}'", node.id, workload.names[node.name]);
+    return fmt::format("node {} {}", node.id, importers::quoted(workload.names[node.name]));
 }
 
 }  // namespace fabricast::traces
