@@ -365,9 +365,7 @@ TEST(SettledRun, OrdersFollowWhatArrives) {
     for (const bool backward_first : {false, true}) {
         Job job = pipeline(kStages, kBatches, backward_first);
         const TraceResult result = job.run();
-        const double time = seconds_of(result);
-        EXPECT_GE(time, ideal - 1e-9);
-        EXPECT_LT(time, ideal * 1.15) << backward_first;
+        EXPECT_NEAR(seconds_of(result), ideal, 1e-8) << backward_first;
     }
 }
 
