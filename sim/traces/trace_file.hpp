@@ -1,7 +1,8 @@
 // A trace file as bytes and records.
 //
 // Records follow one another, each a base-128 varint of its length and so many bytes; the file ends where a record ends.
-// A file that starts with 1f 8b is gzip of the same. Refused: what cannot be read, is empty, or ends inside a record.
+// Files are read whole into storage that is used again: thousands of small ones cost less so than mapped one by one. A
+// file that starts with 1f 8b is gzip of the same. Refused: what cannot be read, is empty, or ends inside a record.
 #pragma once
 
 #include <cstddef>
