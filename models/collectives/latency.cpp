@@ -171,18 +171,19 @@ double hop_latency_s(const LatencyInput& in) {
 
 namespace {
 
-/// Every hop of a chain holds a chunk of each channel once; the slowest hop's time is part of the wire time.
+/// Every hop of a chain that stores a chunk holds one of each channel once; the slowest hop's time is part of the wire time.
 double chain_fill_s(const LatencyInput& in) {
     const TunerInput& tuner = in.tuner;
+    const bool stores = in.protocol == Protocol::simple || !tuner.search.nvlink_intra;  // hops in the node
     const double payload = std::min(static_cast<double>(in.size), in.channels * chunk_bytes(in.protocol));
     const double in_flight = static_cast<double>(wire_bytes(static_cast<Bytes>(payload), in.protocol));
     const double own = 1 / (in.channels * channel_gb_per_s(tuner.generation) * 1e9);
     const double hops = static_cast<double>(tuner.ranks) - 1;
     if (tuner.nodes == 1) {
-        return std::max(0.0, hops - 1) * in_flight * own;
+        return stores ? std::max(0.0, hops - 1) * in_flight * own : 0;
     }
     const double crossings = chain_crossings(tuner);
-    const double inside = in_flight * std::max(own, in.pace.inside);
+    const double inside = stores ? in_flight * std::max(own, in.pace.inside) : 0;
     const double outside = in_flight * std::max({own, in.pace.outside, in.cap > 0 ? 1 / in.cap : 0});
     return std::max(0.0, hops - crossings) * inside + crossings * outside -
            std::max(hops > crossings ? inside : 0, outside);

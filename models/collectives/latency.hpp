@@ -20,7 +20,9 @@
 // Fill:
 //   ring, one NVLink node   the last of n steps only stores locally: (S / n) / (channels x channel rate)
 //   broadcast, reduce       each rank passes a chunk on: on one node at its channel's own rate (channels that share a link
-//                           take turns), over nodes at the pace of the hop with all channels busy
+//                           take turns), over nodes at the pace of the hop with all channels busy. Over NVLink that is
+//                           Simple; LL and LL128 carry a flag in every line, and a GPU passes a line on as it arrives
+//                           (src/device/prims_ll128.h), so that only the adapter, which sends whole chunks, holds them
 //   tree all-reduce         NCCL's size correction c of tree bandwidth is this effect: S / bw (1 / c - 1)
 //   trees over nodes, Simple  each of the first 8 chunks of a channel (the slots of a connection) waits
 //                           NetworkTiming::slot_us

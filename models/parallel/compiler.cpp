@@ -102,7 +102,8 @@ private:
 
 std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, const SoftwareFeatures& software) {
     const Layout& l = plan.layout;
-    return pipeline_steps(l.schedule, l.pp, l.vpp, plan.micro_batches(), overlaps_messages(l, software));
+    return pipeline_steps(l.schedule, l.pp, l.vpp, plan.micro_batches(), overlaps_messages(l, software),
+                          software.forwards_first);
 }
 
 class Compiler {

@@ -154,6 +154,8 @@ Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration
     if ((kind != Collective::broadcast && kind != Collective::reduce) || plan.algorithm != Algorithm::ring ||
         plan.activities.empty())
         throw std::invalid_argument(fmt::format("{} does not run as a chain here", collective_name(kind)));
+    if (plan.protocol != Protocol::simple)
+        throw std::invalid_argument("lines of LL and LL128 pass on as they arrive; there are no chunks to follow");
     Program p = empty_program(cluster);
     const std::uint32_t n = group.ranks;
     // The chain starts (broadcast) or ends (reduce) at the root, the first member. Channels of one chain travel together.

@@ -20,7 +20,7 @@ namespace fabricast {
 program::Program every_message(const Cluster& cluster, const CommModel& comm, GpuGeneration generation,
                                const std::vector<std::uint32_t>& members, const PairTraffic& traffic, bool pxn = true);
 
-/// kind: broadcast or reduce, the plan must be a ring; otherwise std::invalid_argument.
+/// kind: broadcast or reduce, the plan must be a ring with Simple; otherwise std::invalid_argument.
 program::Program every_chunk(const Cluster& cluster, const CommModel& comm, GpuGeneration generation,
                              const std::vector<std::uint32_t>& members, Collective kind, Bytes size);
 

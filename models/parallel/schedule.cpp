@@ -53,8 +53,9 @@ public:
         return std::move(steps_);
     }
 
-    std::vector<ScheduleStep> interleaved() {
-        const std::int64_t warmup = m_ == p_ ? total_ : std::min(total_, (p_ - s_ - 1) * 2 + (v_ - 1) * p_);
+    std::vector<ScheduleStep> interleaved(bool forwards_first) {
+        const std::int64_t warmup =
+            forwards_first && m_ == p_ ? total_ : std::min(total_, (p_ - s_ - 1) * 2 + (v_ - 1) * p_);
         exchange(false, needs_input(0), false, false);
         for (std::int64_t k = 0; k < warmup; ++k) {
             forward(k);
@@ -135,12 +136,12 @@ private:
 }  // namespace
 
 std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v,
-                                         std::int64_t m, bool overlap) {
+                                         std::int64_t m, bool overlap, bool forwards_first) {
     Pipeline pipeline(s, p, v, m, overlap && p > 1);
     switch (schedule) {
         case Schedule::gpipe: return pipeline.gpipe();
         case Schedule::one_f_one_b: return pipeline.one_f_one_b();
-        case Schedule::interleaved: return pipeline.interleaved();
+        case Schedule::interleaved: return pipeline.interleaved(forwards_first);
         case Schedule::zb_h1:
         case Schedule::zb_h2:
         case Schedule::zb_v:
@@ -150,12 +151,12 @@ std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std:
 }
 
 std::vector<std::vector<ScheduleStep>> pipeline_steps(Schedule schedule, std::int64_t p, std::int64_t v, std::int64_t m,
-                                                      bool overlap) {
+                                                      bool overlap, bool forwards_first) {
     if (splits_backward(schedule))
         return split_schedule(schedule, p, m);
     std::vector<std::vector<ScheduleStep>> lists;
     for (std::int64_t s = 0; s < p; ++s)
-        lists.push_back(schedule_steps(schedule, s, p, v, m, overlap));
+        lists.push_back(schedule_steps(schedule, s, p, v, m, overlap, forwards_first));
     return lists;
 }
 

@@ -6,7 +6,7 @@
 //
 //   GPipe         m forwards, then m backwards
 //   1F1B          min(m, p - s - 1) forwards first, then forward and backward alternate, then the backwards left
-//   interleaved   2 (p - s - 1) + (v - 1) p forwards first (all of them when m = p), then the same
+//   interleaved   2 (p - s - 1) + (v - 1) p forwards first (on request all of them when m = p), then the same
 //   ZB-H1, ZB-H2, ZB-V, DualPipe: zero_bubble.hpp
 //
 // Messages: blocking steps carry the sends and receives that a library launches together after a piece of work
@@ -30,7 +30,7 @@ struct ScheduleStep {
         exchange
     } kind = Kind::forward;
     std::int16_t chunk = 0;
-    bool first = false;   ///< forward: first micro-batch of this chunk in the step
+    bool first = false;   ///< forward: first micro-batch of this chunk in the step; builders may mark others
     bool last = false;    ///< backward, backward_weight: last micro-batch of this chunk in the step
     bool paired = false;  ///< forward: may overlap the backward that follows
     // forward, backward, backward_input: where the input comes from and the output goes; exchange: what is moved
@@ -47,12 +47,12 @@ struct ScheduleBlock {
 
 /// The lists of all p stages, v chunks a stage, m micro-batches. With overlap no exchange steps occur and the flags of
 /// forward and backward steps say what is received before and sent after them; a chunk that runs up (placement.hpp)
-/// exchanges with the other neighbour.
+/// exchanges with the other neighbour. forwards_first: interleaved with m = p runs all forwards, then all backwards.
 std::vector<std::vector<ScheduleStep>> pipeline_steps(Schedule schedule, std::int64_t p, std::int64_t v, std::int64_t m,
-                                                      bool overlap);
+                                                      bool overlap, bool forwards_first = true);
 /// The list of stage s alone.
 std::vector<ScheduleStep> schedule_steps(Schedule schedule, std::int64_t s, std::int64_t p, std::int64_t v,
-                                         std::int64_t m, bool overlap);
+                                         std::int64_t m, bool overlap, bool forwards_first = true);
 
 /// Folds repeated runs of the given period (in steps); exact: unfolding gives the list back.
 std::vector<ScheduleBlock> fold(const std::vector<ScheduleStep>& steps, std::int64_t p, std::int64_t v);

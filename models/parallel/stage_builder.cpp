@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "models/parallel/stage_program.hpp"
 
 namespace fabricast {
@@ -19,8 +21,6 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
                          u >= 2       ? ends[u - 2]
                          : step.first ? updated_
                                       : program::kNone);
-            if (kept_)
-                hold(MemoryCause::gathered_parameters, unit_bytes(list[u], gradient_bytes_));
             add({shard_copies(list[u], Phase::forward)});
         } else if (!sharded_ && step.first) {
             const auto at = gathered_.find({step.chunk, u});
@@ -29,6 +29,8 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
                 next_waits_.push_back(at->second);
             }
         }
+        if (software_.autocast)
+            add({casts(list[u], Phase::forward)});
         unit_forward(list[u]);
         if (sharded_) {
             if (!kept_)
@@ -49,7 +51,12 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
         const Unit& unit = list[list.size() - 1 - done];
         if (sharded_ && !kept_)
             gather_for_backward(list, done, ends, unit_bytes(unit, gradient_bytes_));
+        if (kept_ && step.first)
+            hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
+        regather_edge(unit);
         unit_backward(unit);
+        if (software_.autocast)
+            add({casts(unit, Phase::backward)});
         if (sharded_ && (!kept_ || step.last)) {
             add({shard_copies(unit, Phase::backward)});
             hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_ + gradient_bytes_));
@@ -72,6 +79,7 @@ void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
         const Unit& unit = list[list.size() - 1 - done];
         if (sharded_ && !kept_)
             gather_for_backward(list, done, ends, 0);
+        regather_edge(unit);
         unit_backward_input(unit);
         if (sharded_ && !kept_) {
             hold(MemoryCause::gathered_parameters, -unit_bytes(unit, activation_bytes_));
@@ -88,9 +96,11 @@ void StageBuilder::chunk_backward_weight(const ScheduleStep& step) {
     const std::vector<Unit> list = units(step.chunk);
     for (std::size_t done = 0; done < list.size(); ++done) {
         const Unit& unit = list[list.size() - 1 - done];
-        if (sharded_ && !kept_)
+        if (sharded_ && (!kept_ || step.first))
             hold(MemoryCause::gathered_parameters, unit_bytes(unit, gradient_bytes_));
         unit_backward_weight(unit);
+        if (software_.autocast)
+            add({casts(unit, Phase::backward)});
         if (sharded_ && (!kept_ || step.last)) {
             add({shard_copies(unit, Phase::backward)});
             const Bytes given_back = gradient_bytes_ + (kept_ ? activation_bytes_ : 0);
@@ -189,11 +199,25 @@ void StageBuilder::compact_streams() {
         op.stream = number[op.stream];
 }
 
+namespace {
+
+// The first pass of every chunk that leaves gradients of weights, from which on they are whole until its last.
+std::vector<ScheduleStep> first_gradients_marked(std::vector<ScheduleStep> order) {
+    std::set<std::int16_t> begun;
+    for (ScheduleStep& step : order) {
+        if (step.kind == ScheduleStep::Kind::backward || step.kind == ScheduleStep::Kind::backward_weight)
+            step.first = begun.insert(step.chunk).second;
+    }
+    return order;
+}
+
+}  // namespace
+
 std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::int64_t steps) {
     t_.name = fmt::format("stage {}", stage_);
     const std::uint32_t repeat = open_repeat(steps);
     optimizer();
-    for (const ScheduleBlock& block : fold(order, layout_.pp, layout_.vpp))
+    for (const ScheduleBlock& block : fold(kept_ ? first_gradients_marked(order) : order, layout_.pp, layout_.vpp))
         schedule_block(block);
     deferred_head();
     reduce_at_end();

@@ -1,6 +1,7 @@
 #include "models/parallel/stage_parameters.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "models/parallel/placement.hpp"
 
@@ -67,6 +68,40 @@ StageParameters stage_parameters(const Architecture& a, const Layout& layout, st
                 out.layers.push_back(held_of_module(a, layout, a.layers + m));
         }
     }
+    return out;
+}
+
+std::vector<std::int64_t> parameter_tensors(const Architecture& a, const Layout& layout, std::int64_t stage) {
+    const StageParameters all = stage_parameters(a, layout, stage);
+    std::vector<std::int64_t> out;
+    for (const Held& layer : all.layers) {
+        std::int64_t left = layer.total();
+        const auto take = [&](std::int64_t size) {
+            size = std::min(size, left);
+            left -= size;
+            if (size > 0)
+                out.push_back(size);
+        };
+        const std::int64_t head = a.hidden * a.head_dim / layout.tp;
+        take((a.heads + 2 * std::max(a.kv_heads, layout.tp)) * head);
+        take(a.heads * head);
+        for (int matrix = 0; layer.expert == 0 && matrix < (a.gated ? 3 : 2); ++matrix)
+            take(a.hidden * a.ffn / layout.tp);
+        take(left);
+    }
+    for (const std::int64_t size : {all.embedding, all.head}) {
+        if (size > 0)
+            out.push_back(size);
+    }
+    return out;
+}
+
+std::vector<std::int64_t> owned_parameters(std::vector<std::int64_t> tensors, std::int64_t ranks) {
+    std::stable_sort(tensors.begin(), tensors.end(), std::greater<>());
+    std::vector<std::int64_t> out(static_cast<std::size_t>(ranks), 0);
+    for (const std::int64_t size : tensors)
+        *std::min_element(out.begin(), out.end()) += size;
+    out.erase(std::remove(out.begin(), out.end(), 0), out.end());
     return out;
 }
 

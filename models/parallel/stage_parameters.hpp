@@ -33,6 +33,12 @@ Held held_of_layer(const Architecture& a, const Layout& layout, std::int64_t lay
 Held held_of_module(const Architecture& a, const Layout& layout, std::int64_t layer);
 StageParameters stage_parameters(const Architecture& a, const Layout& layout, std::int64_t stage);
 
+/// Weight tensors a rank holds, in model order: of a layer query-key-value and output product, two or three of a dense MLP,
+/// what is left (norms, biases, router, all experts together) as one; embedding and head. Their sum is all it holds.
+std::vector<std::int64_t> parameter_tensors(const Architecture& a, const Layout& layout, std::int64_t stage);
+/// Whole tensors dealt to `ranks`: largest first, each to the rank that has least. What each rank with any owns, by rank.
+std::vector<std::int64_t> owned_parameters(std::vector<std::int64_t> tensors, std::int64_t ranks);
+
 /// How many ranks share one sharded copy, and how many such copies there are.
 struct Sharding {
     std::int64_t ranks = 1, replicas = 1;

@@ -38,11 +38,14 @@ private:
     };
 
     Kernel shard_copies(const Unit& unit, Phase phase) const;
+    Kernel casts(const Unit& unit, Phase phase) const;  ///< of parameters and gradients under autocast
     // Emits what gathers a unit's parameters; the last node of it, none where no rank shares them.
     std::uint32_t gather_unit(const Unit& unit, std::uint8_t stream, Phase phase, std::vector<std::uint32_t> waits);
     // The same before its pass, with memory. Prefetched (overlap), it runs while the unit before computes, once the one before
     // that, `after`, has ended; the first of a pass cannot run ahead. Returns as gather_unit does.
     std::uint32_t gather_ahead(const Unit& unit, const Unit* next, bool first, Phase phase, std::uint32_t after);
+    // Embedding or head of a stack that gives them back after each forward, though the step keeps layers whole.
+    void regather_edge(const Unit& unit);
     void hold_with(std::uint32_t gather, Bytes bytes);
     Bytes unit_bytes(const Unit& unit, Bytes width) const;
     void chunk_forward(const ScheduleStep& step);
@@ -64,6 +67,7 @@ private:
     void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
     void gather_after_optimizer();
+    void broadcast_by_owners();
     void reduce_at_end();
     void optimizer();
     void schedule_block(const ScheduleBlock& block);
@@ -73,8 +77,10 @@ private:
         const bool cut = layout_.tp > 1 && (shard_.sequence_parallel || software_.p2p_scatter_gather);
         return cut ? hidden_bytes() / layout_.tp : hidden_bytes();
     }
-    // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in.
+    // Of a gathered parameter: fp8 stacks may send layers in the type they multiply in, autocast keeps fp32.
     Bytes parameter_width(const Unit& unit) const {
+        if (software_.autocast)
+            return 4;
         const bool fp8 = plan_.precision == Precision::fp8 && software_.fp8_parameter_gather;
         return fp8 && unit.kind == Unit::Kind::layer ? 1 : activation_bytes_;
     }

@@ -19,6 +19,15 @@ Kernel StageBuilder::shard_copies(const Unit& unit, Phase phase) const {
     return kernel;
 }
 
+// Forward: fp32 read, 16 bit written. Backward: the product writes a 16-bit gradient, which is cast to fp32 and added; of the
+// 20 bytes the 8 of reading and writing the sum are in the price of a product that accumulates.
+Kernel StageBuilder::casts(const Unit& unit, Phase phase) const {
+    Kernel kernel;
+    kernel.fusion = Fusion::eager;
+    kernel.bytes = (phase == Phase::forward ? 6 : 12) * unit.parameters.total();
+    return kernel;
+}
+
 // Parameters that ranks share; those a rank holds alone are never gathered.
 Bytes StageBuilder::unit_bytes(const Unit& unit, Bytes width) const {
     return ((dense_.ranks > 1 ? unit.parameters.dense : 0) + (experts_.ranks > 1 ? unit.parameters.expert : 0)) * width;
@@ -36,6 +45,23 @@ std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, P
                           unit.parameters.expert * activation_bytes_, "expert parameter all-gather",
                           Account::comm_parameter, phase, std::move(waits), unit.layer);
     return node;
+}
+
+void StageBuilder::regather_edge(const Unit& unit) {
+    const bool edge = unit.kind == Unit::Kind::embedding || unit.kind == Unit::Kind::head;
+    const bool whole = layout_.zero == 1 || layout_.zero == 2 || kept_;
+    if (!software_.edges_regathered || !edge || !whole || dense_.ranks == 1)
+        return;
+    flush("backward", Phase::backward);
+    const bool aside = plan_.overlap_param_gather;  // the stream of this communicator
+    Operation begin;                                // where the pass stands, also when a repeat opens with it
+    begin.kind = OpKind::compute;
+    begin.payload = parts_.costs.intern({}, 0);
+    begin.label = label("backward", Account::gemm_ideal, Phase::backward);
+    const std::uint32_t after = aside ? push(std::move(begin)) : program::kNone;
+    const std::uint32_t node = gather_unit(unit, aside ? kParameter : kCompute, Phase::backward, {after});
+    if (aside)
+        next_waits_.push_back(node);
 }
 
 // Memory that comes with a gather; where there is none, with the segment that follows.
@@ -178,7 +204,25 @@ void StageBuilder::optimizer() {
         gather_after_optimizer();
 }
 
+// One broadcast an owner, one after the other; neighbours of one size are one repeat.
+void StageBuilder::broadcast_by_owners() {
+    const std::vector<std::int64_t> owned = owned_parameters(parameter_tensors(a_, layout_, stage_), dense_.ranks);
+    for (std::size_t i = 0, end = 0; i < owned.size(); i = end) {
+        while (end < owned.size() && owned[end] == owned[i])
+            ++end;
+        const std::uint32_t repeat = end - i > 1 ? open_repeat(static_cast<std::int64_t>(end - i)) : 0;
+        collective(kCompute, Slot::parameter, Collective::broadcast, owned[i] * activation_bytes_,
+                   "parameter broadcast", Account::comm_parameter, Phase::gather);
+        if (end - i > 1)
+            close(repeat);
+    }
+}
+
 void StageBuilder::gather_after_optimizer() {
+    if (software_.owner_broadcasts && dense_.ranks > 1 && parameters_.sum().expert == 0) {
+        broadcast_by_owners();
+        return;
+    }
     const bool overlap = plan_.overlap_param_gather;
     const std::uint8_t stream = overlap ? kParameter : kCompute;
     const Bytes whole = parameters_.total() * activation_bytes_;

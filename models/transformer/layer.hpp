@@ -63,6 +63,12 @@ struct SoftwareFeatures {
     bool fp8_tensor_gather = false;         ///< in fp8, tensor-parallel gathers move what the products read: one byte
     bool fp8_parameter_gather = false;      ///< in fp8, gathered layer parameters travel in one byte
     bool host_waits_for_messages = false;   ///< the CPU waits for every pipeline exchange
+    bool autocast = false;  ///< parameters and gradients in fp32, cast from and to 16 bit by kernels of their own
+    bool forwards_first =
+        false;  ///< interleaved with as many micro-batches as stages: all forwards, then all backwards
+    bool owner_broadcasts =
+        false;  ///< ZeRO-1 deals whole tensors to ranks; after the update each owner broadcasts its own
+    bool edges_regathered = false;  ///< sharded states: embedding and head are given back after each forward of theirs
     bool allocator_expandable = true;
     std::vector<std::string> sources;
 };

@@ -16,7 +16,10 @@ SoftwareFeatures megatron_2022() {
     f.host_waits_for_messages = true;
     f.allocator_expandable = false;
     f.tp_backward_overlap = true;
+    f.forwards_first = true;
     f.sources = {
+        "with as many micro-batches as stages the interleaved schedule runs all forwards first: "
+        "forward_backward_pipelining_with_interleaving of Megatron-LM until Megatron-Core 0.8",
         "tensor-parallel gathers and reductions of the backward pass run beside the gradient GEMMs: "
         "LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM, described in arXiv:2205.05198",
         "the CPU synchronises after every pipeline exchange: torch.cuda.synchronize() in Megatron-LM's _communicate",
@@ -53,7 +56,9 @@ SoftwareFeatures megatron_core_2024() {
     f.tp_backward_overlap = true;
     f.tp_hidden_fraction = 0.6;
     f.fp8_tensor_gather = true;
+    f.forwards_first = true;
     f.sources = {
+        "all forwards first where micro-batches are as many as stages: as megatron-2022",
         "cuDNN attention on Hopper and FlashAttention-2 on Ampere: Transformer Engine defaults; on public H100 tables "
         "the "
         "cuDNN rate fits to 3.4 %, the FlashAttention-2 rate to 7.4 %",
@@ -62,6 +67,22 @@ SoftwareFeatures megatron_core_2024() {
         "0.6 of TP traffic hidden with user buffers: fitted on public NeMo tables (0.3 gives 5.8 %, 0.6 3.3 %, 0.9 5.1 "
         "%)",
         "12 us per kernel: typical of Megatron-LM and Transformer Engine operators (estimate)",
+    };
+    return f;
+}
+
+SoftwareFeatures nemo_2023_autocast() {
+    SoftwareFeatures f = megatron_core_2024();
+    f.name = "nemo-2023-autocast";
+    f.tp_hidden_fraction = 0;
+    f.autocast = true;
+    f.sources = {
+        "kernels as megatron-core-2024, no user buffers",
+        "megatron_amp_O2 False, NeMo's default: parameters and gradients are fp32, autocast makes 16-bit weights for "
+        "every "
+        "micro-batch (6 bytes a parameter), gradients leave the products in 16 bit and are cast and added (12 bytes "
+        "more "
+        "than a fused accumulation); gradient_accumulation_fusion needs O2: NeMo 23.08, megatron_gpt_config.yaml",
     };
     return f;
 }
@@ -217,6 +238,25 @@ SoftwareFeatures torchtitan_2024_eager() {
     return f;
 }
 
+SoftwareFeatures pithtrain_2026() {
+    SoftwareFeatures f = torch_fsdp_compile();
+    f.name = "pithtrain-2026";
+    f.attention = "fa3";
+    f.fp32_gradients = true;
+    f.fp32_reduce = true;
+    f.edges_regathered = true;
+    f.sources = {
+        "as torch-fsdp-compile; parameters of layers and fp32 gradients stay whole through a step, which reduces once "
+        "(zero: 1), while embedding and head are wrapped with reshard_after_forward: gathered before each backward, "
+        "whole until their next forward has passed: mlc-ai/pith-train pithtrain/modules/training.py and "
+        "pithtrain/dualpipe/dualpipev.py",
+        "nothing gathers ahead: the CPU waits for the GPU at every router, whose counts set the sizes of the "
+        "all-to-all",
+        "FlashAttention-3's rate stands for the kernels of flash_attn.cute: pithtrain/operators/flash_attn_v4.py",
+    };
+    return f;
+}
+
 SoftwareFeatures nanotron_2024() {
     SoftwareFeatures f = torch_fsdp();
     f.name = "nanotron-2024";
@@ -282,7 +322,11 @@ SoftwareFeatures internevo_2023() {
     f.tp_backward_overlap = true;
     f.loss_bytes_per_logit = 32;
     f.allocator_expandable = false;
+    f.owner_broadcasts = true;
     f.sources = {
+        "whole tensors are dealt to the ranks of a ZeRO-1 group, largest first to the rank with least, and each owner "
+        "broadcasts after the update: _partition_param_list and broadcast_params of "
+        "internlm/solver/optimizer/hybrid_zero_optim.py",
         "gradients of 16-bit parameters are reduced as they are; tensor-parallel layers of flash_attn.ops.fused_dense, "
         "whose backward reduction runs beside the weight gradient",
         "FlashAttention-2, eager pointwise kernels and fp32 loss (32 bytes per logit), 25 us per kernel: public "
@@ -298,6 +342,7 @@ const std::vector<SoftwareFeatures>& software_stacks() {
     static const std::vector<SoftwareFeatures> all = {
         megatron_2022(),
         megatron_core_2024(),
+        nemo_2023_autocast(),
         nemo_2024(),
         nemo_2025(),
         mlperf_2025(),
@@ -308,6 +353,7 @@ const std::vector<SoftwareFeatures>& software_stacks() {
         torchtitan_2024(),
         torchtitan_2024_compile(),
         torchtitan_2024_eager(),
+        pithtrain_2026(),
         nanotron_2024(),
         llm_foundry_2023(),
         llm_foundry_2023_torch2(),

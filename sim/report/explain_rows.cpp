@@ -33,17 +33,19 @@ std::string_view group_of(Account account) {
 
 std::vector<CauseRow> cause_rows(const Explanation& e) {
     const StepResult& step = e.run.step;
+    const WaitingSplit split = e.run.waiting.value_or(WaitingSplit{});
     std::vector<CauseRow> rows;
     for (std::size_t a = 0; a < kAccountCount; ++a) {
         const auto account = static_cast<Account>(a);
         CauseRow row = {std::string(account_name(account)), std::string(group_of(account)),
                         std::string(report::account_text(account)), step.accounts[a]};
         if (account == Account::straggler)
-            row.rank_ps -= e.straggler_imbalance;
+            row.rank_ps -= split.straggler_imbalance;
         if (account == Account::bubble) {
             rows.push_back(
-                {"bubble_warmup", "waiting", "pipeline warm-up and drain", row.rank_ps - e.bubble_imbalance});
-            row = {"stage_imbalance", "waiting", "imbalance of stages", e.bubble_imbalance + e.straggler_imbalance};
+                {"bubble_warmup", "waiting", "pipeline warm-up and drain", row.rank_ps - split.bubble_imbalance});
+            row = {"stage_imbalance", "waiting", "imbalance of stages",
+                   split.bubble_imbalance + split.straggler_imbalance};
         }
         rows.push_back(std::move(row));
     }

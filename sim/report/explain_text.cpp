@@ -185,6 +185,7 @@ std::string explain_text(const Explanation& e, bool color, bool unicode) {
     page.blank();
     print_headline(page, e.run);
     if (e.run.step.ps > 0) {
+        print_definitions(page, e.run);
         print_causes(page, e);
         print_hidden(page, e);
         print_stages(page, e);

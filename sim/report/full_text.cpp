@@ -22,18 +22,8 @@ double share(__int128 part, __int128 total) {
     return total > 0 ? static_cast<double>(part) / static_cast<double>(total) : 0.0;
 }
 
-void print_definitions(Page& page, const Result& result) {
-    const Headline h = headline(result);
-    page.heading("MFU and HFU: FLOPs / (step time x GPUs x dense peak)");
-    Table table("lrrl");
-    table.row({"attention scores", "MFU", "HFU", ""});
-    table.row({"in full", percent(h.mfu), percent(h.hfu), "as most frameworks print it"});
-    table.row({"causal, halved", percent(h.mfu_causal), percent(h.hfu_causal), "what a causal kernel computes"});
-    table.print(page);
-    page.add("  MFU counts the model's FLOPs once, HFU recomputed ones too", Paint::dim).end();
-}
-
-void print_waterfall(Page& page, const StepResult& step) {
+void print_waterfall(Page& page, const Result& result) {
+    const StepResult& step = result.step;
     const __int128 total = static_cast<__int128>(step.ps) * step.ranks;
     page.heading(fmt::format("Where the step goes, mean over {} GPUs", step.ranks));
     Table table("llrr");
@@ -43,6 +33,13 @@ void print_waterfall(Page& page, const StepResult& step) {
         const double fraction = share(step.accounts[i], total);
         table.row({std::string(account_name(account)), std::string(account_text(account)),
                    fraction > 0 ? duration(fraction * seconds(step.ps)) : "-", fraction > 0 ? percent(fraction) : "-"});
+        if (account != Account::bubble || !result.waiting || fraction <= 0)
+            continue;
+        const double uneven = share(result.waiting->bubble_imbalance, total);
+        for (const auto& [name, part] :
+             {std::pair("warm-up and drain", fraction - uneven), std::pair("imbalance of stages", uneven)})
+            table.row({"", fmt::format("  of it {}", name), part > 0 ? duration(part * seconds(step.ps)) : "-",
+                       part > 0 ? percent(part) : "-"});
     }
     table.row({"sum", "", duration(seconds(step.ps)), "100.0 %"});
     table.print(page);
@@ -170,7 +167,7 @@ std::string full_text(const Result& result, bool color, bool unicode) {
     print_headline(page, result);
     if (result.step.ps > 0) {
         print_definitions(page, result);
-        print_waterfall(page, result.step);
+        print_waterfall(page, result);
         print_stages(page, result.step);
     }
     print_memory(page, result.memory);

@@ -56,6 +56,9 @@ Headline headline(const Result& result) {
         h.exposed_comm_fraction = static_cast<double>(exposed) / static_cast<double>(total);
         const __int128 bubble = step.accounts[static_cast<std::size_t>(Account::bubble)];
         h.bubble_fraction = static_cast<double>(bubble) / static_cast<double>(total);
+        if (result.waiting)
+            h.bubble_imbalance_fraction =
+                static_cast<double>(result.waiting->bubble_imbalance) / static_cast<double>(total);
     }
 
     if (result.scenario->tokens > 0 && h.tokens_per_s > 0) {

@@ -88,10 +88,22 @@ ordered_json definitions_json(const Scenario& scenario) {
             {"exposed_comm_fraction",
              "accounts comm_* and contention / all accounts; overlapped communication costs nothing"},
             {"bubble_fraction", "account bubble / all accounts"},
+            {"bubble_split",
+             "the account bubble, rank-picoseconds: imbalance is what goes in a re-run whose stages have equal work, "
+             "the rest "
+             "is warm-up and drain of the pipeline; null without stages or without that re-run"},
             {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
             {"busbw", "as nccl-tests counts it, one call alone on the network"},
             {"units", "GB is 10^9 bytes, GiB is 2^30 bytes"},
             {"run", "run.tokens at this step rate, no failures, no checkpoints, no restarts"}};
+}
+
+ordered_json bubble_split(const Result& result) {
+    if (!result.waiting)
+        return {};
+    const __int128 bubble = result.step.accounts[static_cast<std::size_t>(Account::bubble)];
+    const __int128 uneven = result.waiting->bubble_imbalance;
+    return {{"warmup_and_drain", exact(bubble - uneven)}, {"imbalance", exact(uneven)}};
 }
 
 ordered_json step_json(const Result& result) {
@@ -116,6 +128,7 @@ ordered_json step_json(const Result& result) {
                          {"hfu_causal", number_or_null(h.hfu_causal, ran)},
                          {"exposed_comm_fraction", number_or_null(h.exposed_comm_fraction, ran)},
                          {"bubble_fraction", number_or_null(h.bubble_fraction, ran)},
+                         {"bubble_split", bubble_split(result)},
                          {"ps", step.ps},
                          {"periodic", step.periodic},
                          {"steps_simulated", step.steps_simulated},

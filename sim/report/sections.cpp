@@ -102,9 +102,13 @@ void print_headline(Page& page, const Result& result) {
         page.end();
 
         label(page, "Exposed");
-        page.add(fmt::format("communication {}, bubble {}", percent(h.exposed_comm_fraction),
-                             percent(h.bubble_fraction)))
-            .end();
+        page.add(
+            fmt::format("communication {}, bubble {}", percent(h.exposed_comm_fraction), percent(h.bubble_fraction)));
+        if (result.waiting && h.bubble_fraction > 0)
+            page.add(fmt::format(" (warm-up and drain {}, unequal stages {})",
+                                 percent(h.bubble_fraction - h.bubble_imbalance_fraction),
+                                 percent(h.bubble_imbalance_fraction)));
+        page.end();
 
         label(page, "Tokens/s");
         page.add(grouped(h.tokens_per_s), Paint::bold);
@@ -114,6 +118,17 @@ void print_headline(Page& page, const Result& result) {
     }
     print_memory(page, result);
     print_run(page, result, h);
+}
+
+void print_definitions(Page& page, const Result& result) {
+    const Headline h = headline(result);
+    page.heading("MFU and HFU: FLOPs / (step time x GPUs x dense peak)");
+    Table table("lrrl");
+    table.row({"attention scores", "MFU", "HFU", ""});
+    table.row({"in full", percent(h.mfu), percent(h.hfu), "as most frameworks print it"});
+    table.row({"causal, halved", percent(h.mfu_causal), percent(h.hfu_causal), "what a causal kernel computes"});
+    table.print(page);
+    page.add("  MFU counts the model's FLOPs once, HFU recomputed ones too", Paint::dim).end();
 }
 
 void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_path) {

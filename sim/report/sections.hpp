@@ -10,8 +10,9 @@ namespace fabricast::report {
 inline constexpr std::size_t kScreenColumns = 100;
 inline constexpr std::size_t kScreenLines = 25;
 
-void print_verdict(Page& page, const Result& result);   ///< 2 lines: verdict and name; cluster, model, layout
-void print_headline(Page& page, const Result& result);  ///< at most 5 lines: MFU, step, tokens, memory, run
+void print_verdict(Page& page, const Result& result);      ///< 2 lines: verdict and name; cluster, model, layout
+void print_headline(Page& page, const Result& result);     ///< at most 5 lines: MFU, step, tokens, memory, run
+void print_definitions(Page& page, const Result& result);  ///< what MFU and HFU divide by what
 void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_path);  ///< nothing when empty
 
 /// The communication whose exposed time is longest (or, if rows have no account, whose time on the wire is);

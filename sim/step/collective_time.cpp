@@ -84,10 +84,12 @@ std::optional<Picoseconds> time_in_steps(const Cluster& cluster, const CommModel
             return end_of(expand_chunk_steps(fluid, infos, comm, cluster, generation), cluster);
         }
         case Collective::broadcast:
-        case Collective::reduce:
-            if (comm.plan(comm.make_group(gpus), request.kind, bytes).algorithm != Algorithm::ring)
+        case Collective::reduce: {
+            const CollectivePlan plan = comm.plan(comm.make_group(gpus), request.kind, bytes);
+            if (plan.algorithm != Algorithm::ring || plan.protocol != Protocol::simple)
                 return std::nullopt;
             return end_of(every_chunk(cluster, comm, generation, request.members, request.kind, bytes), cluster);
+        }
         case Collective::all_to_all:
         case Collective::send_recv:
         case Collective::gather:

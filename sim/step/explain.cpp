@@ -88,12 +88,7 @@ private:
         std::optional<StepResult> equal = edited([](Program& p) { equal_stages(p); });
         if (!equal)
             return equal;
-        const auto vanished = [&](Account account) {
-            const auto a = static_cast<std::size_t>(account);
-            return std::max<__int128>(base().step.accounts[a] - equal->accounts[a], 0);
-        };
-        out_.bubble_imbalance = vanished(Account::bubble);
-        out_.straggler_imbalance = vanished(Account::straggler);
+        out_.run.waiting = waiting_split(base().step, *equal);
         return equal;
     }
 

@@ -34,12 +34,10 @@ struct Ceiling {
 };
 
 struct Explanation {
-    Result run;
+    Result run;                                              ///< with the split of waiting
     std::array<__int128, kAccountCount> communication = {};  ///< rank-ps by account comm_*, exposed or not
-    /// Rank-ps; bubble = warm-up and drain + bubble_imbalance, straggler = other + straggler_imbalance.
-    __int128 bubble_imbalance = 0, straggler_imbalance = 0;
-    std::vector<Ceiling> ceilings;  ///< empty when the job did not run
-    std::uint64_t events = 0;       ///< of the run and all re-runs
+    std::vector<Ceiling> ceilings;                           ///< empty when the job did not run
+    std::uint64_t events = 0;                                ///< of the run and all re-runs
 };
 
 /// As forecast(); a job that fails is explained by its result alone.

@@ -13,6 +13,7 @@
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
 #include "sim/step/limit_hints.hpp"
+#include "sim/step/program_edits.hpp"
 
 namespace fabricast {
 namespace {
@@ -140,6 +141,33 @@ void fill_step(StepResult& step, const StepRun& run, const CompiledStep& compile
     step.accounts[static_cast<std::size_t>(Account::idle)] += whole - sum;
 }
 
+WaitingSplit waiting_split(const StepResult& run, const StepResult& equal) {
+    const auto vanished = [&](Account account) {
+        const auto a = static_cast<std::size_t>(account);
+        return std::max<__int128>(run.accounts[a] - equal.accounts[a], 0);
+    };
+    return {.bubble_imbalance = vanished(Account::bubble), .straggler_imbalance = vanished(Account::straggler)};
+}
+
+namespace {
+
+void split_waiting(Result& result, const BuiltStep& built, bool fold) {
+    if (built.compiled.stages.size() < 2)
+        return;
+    program::Program program = built.compiled.program;
+    equal_stages(program);
+    const StepRun run = run_program(program, built.cluster.links().capacity, fold, {});
+    if (run.engine.outcome != engine::Outcome::done)
+        return;
+    StepResult equal;
+    equal.ranks = result.step.ranks;
+    fill_step(equal, run, built.compiled);
+    result.waiting = waiting_split(result.step, equal);
+    result.waiting->events = run.engine.events;
+}
+
+}  // namespace
+
 Result forecast(const Scenario& scenario, ForecastOptions options) {
     Result result;
     result.version = FABRICAST_VERSION;
@@ -193,6 +221,8 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         return result;
     }
     fill_step(result.step, step_run, compiled);
+    if (options.split_waiting)
+        split_waiting(result, *built, options.fold);
     if (options.critical_path)
         fill_critical_path(result, run, step_run.program);
     result.hints = limit_hints(result);

@@ -17,11 +17,12 @@
 namespace fabricast {
 
 struct ForecastOptions {
-    int max_steps = 6;          ///< give up looking for a period after so many steps
-    bool over_memory = false;   ///< run also what does not fit: the verdict says so, the step is timed all the same
-    bool critical_path = true;  ///< follow the chain of causes; costs time and memory
-    bool fold = true;           ///< simulate one rank of each class (models/program/fold.hpp); same result, except
-                                ///< Result::events and ranks_simulated
+    int max_steps = 6;           ///< give up looking for a period after so many steps
+    bool over_memory = false;    ///< run also what does not fit: the verdict says so, the step is timed all the same
+    bool critical_path = true;   ///< follow the chain of causes; costs time and memory
+    bool split_waiting = false;  ///< pipelines: re-run with equal stages, to tell imbalance from warm-up and drain
+    bool fold = true;            ///< simulate one rank of each class (models/program/fold.hpp); same result, except
+                                 ///< Result::events and ranks_simulated
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).
@@ -40,6 +41,8 @@ BuiltStep build_step(const Scenario& scenario, const ComputeModel& compute, int 
 
 /// Tokens, FLOPs, peak: what does not depend on a run.
 StepResult step_of(const Scenario& scenario, const ComputeModel& compute);
+/// What of `run`'s waiting is gone in `equal`, the same job with equal stages; a re-run that waits longer counts as nothing.
+WaitingSplit waiting_split(const StepResult& run, const StepResult& equal);
 /// Period and accounts of a run.
 void fill_step(StepResult& step, const StepRun& run, const CompiledStep& compiled);
 

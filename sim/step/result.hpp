@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,13 @@ struct StepResult {
     bool periodic = true;  ///< false: ps is the last interval, offsets had not settled
 };
 
+/// Of two accounts what goes when all stages have equal work, rank-picoseconds: bubble = warm-up and drain + bubble_imbalance,
+/// straggler = other + straggler_imbalance.
+struct WaitingSplit {
+    __int128 bubble_imbalance = 0, straggler_imbalance = 0;
+    std::uint64_t events = 0;  ///< of the re-run, where the forecast made it
+};
+
 struct CriticalEntry {
     std::string what;
     Picoseconds ps = 0;
@@ -59,6 +67,7 @@ struct Result {
     std::string verdict;                 ///< "fits", "tight", "out of memory", "deadlock"
     std::string failure;                 ///< empty unless the simulated job failed (exit 3)
     StepResult step;
+    std::optional<WaitingSplit> waiting;  ///< by a re-run with equal stages, where one was asked for and ended
     std::vector<StageMemory> memory;
     std::vector<CommRow> communication;
     std::vector<CriticalEntry> critical_path;  ///< by account and phase, longest first; may be empty

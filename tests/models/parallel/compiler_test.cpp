@@ -77,7 +77,8 @@ TEST_F(Compiled, ProgramsAreSoundAndEveryRankHasItsStage) {
         EXPECT_EQ(step.stages.size(), static_cast<std::size_t>(l.pp));
         EXPECT_EQ(std::count(step.stage_of_rank.begin(), step.stage_of_rank.end(), static_cast<int>(s)), l.tp * l.dp);
         EXPECT_EQ(step.stages[static_cast<std::size_t>(s)].in_flight,
-                  most_in_flight(schedule_steps(l.schedule, s, l.pp, l.vpp, job.micro_batches(), false)));
+                  most_in_flight(schedule_steps(l.schedule, s, l.pp, l.vpp, job.micro_batches(), false,
+                                                job.software.forwards_first)));
     });
 }
 

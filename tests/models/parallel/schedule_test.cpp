@@ -250,6 +250,18 @@ TEST(Schedule, ActivationsHeld) {
     }
 }
 
+/// With as many micro-batches as stages old Megatron ran every forward first; then as many activations are held.
+TEST(Schedule, ForwardsFirstIsAChoiceOfTheStack) {
+    constexpr std::int64_t p = 4, v = 2;
+    for (std::int64_t s = 0; s < p; ++s) {
+        EXPECT_EQ(most_in_flight(schedule_steps(Schedule::interleaved, s, p, v, p, false, true)), p * v);
+        EXPECT_EQ(most_in_flight(schedule_steps(Schedule::interleaved, s, p, v, p, false, false)),
+                  std::min(p * v, 2 * (p - s - 1) + (v - 1) * p + 1));
+        EXPECT_EQ(schedule_steps(Schedule::interleaved, s, p, v, 2 * p, false, true),
+                  schedule_steps(Schedule::interleaved, s, p, v, 2 * p, false, false));
+    }
+}
+
 TEST(Schedule, OneStageSendsNothing) {
     for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b}) {
         for (const bool overlap : {false, true}) {

@@ -17,8 +17,7 @@ protected:
     ExplainViews() {
         e_.run = sample_result(scenario_);
         const auto of = [&](Account a) { return e_.run.step.accounts[static_cast<std::size_t>(a)]; };
-        e_.bubble_imbalance = of(Account::bubble) / 3;
-        e_.straggler_imbalance = of(Account::straggler) / 5;
+        e_.run.waiting = WaitingSplit{of(Account::bubble) / 3, of(Account::straggler) / 5, 0};
         e_.communication[static_cast<std::size_t>(Account::comm_tp)] = 4 * of(Account::comm_tp);
         Ceiling overlap;
         overlap.key = "perfect_overlap";
@@ -54,6 +53,24 @@ TEST_F(ExplainViews, TextHasTheTableTheCeilingsAndHowTheyWereMade) {
     const std::string ascii = explain_text(e_, false, false);
     for (const char c : ascii)
         ASSERT_LT(static_cast<unsigned char>(c), 0x80);
+}
+
+TEST_F(ExplainViews, ARunShowsWhatItsBubbleIsMadeOf) {
+    const Result& run = e_.run;
+    const __int128 bubble = run.step.accounts[static_cast<std::size_t>(Account::bubble)];
+    const json split = json::parse(result_json(run))["step"]["bubble_split"];
+    EXPECT_EQ(split["imbalance"].get<std::int64_t>(), static_cast<std::int64_t>(bubble / 3));
+    EXPECT_EQ(split["warmup_and_drain"].get<std::int64_t>(), static_cast<std::int64_t>(bubble - bubble / 3));
+    const std::string full = full_text(run, false), screen = first_screen(run, false);
+    for (const char* part : {"of it warm-up and drain", "of it imbalance of stages", "HFU recomputed ones too"})
+        EXPECT_NE(full.find(part), std::string::npos) << part << "\n" << full;
+    EXPECT_NE(screen.find("bubble 6.9 % (warm-up and drain 4.6 %, unequal stages 2.3 %)"), std::string::npos) << screen;
+    EXPECT_NE(explain_text(e_, false).find("HFU recomputed ones too"), std::string::npos);
+
+    e_.run.waiting.reset();  // one stage, or nobody asked
+    EXPECT_TRUE(json::parse(result_json(e_.run))["step"]["bubble_split"].is_null());
+    EXPECT_EQ(full_text(e_.run, false).find("of it warm-up"), std::string::npos);
+    EXPECT_NE(first_screen(e_.run, false).find("bubble 6.9 %"), std::string::npos);
 }
 
 TEST_F(ExplainViews, PrintedMillisecondsAddUp) {

@@ -90,6 +90,10 @@ TEST(Acceptance, A2InterleavingHelpsWhereMicroBatchesAreFew) {
     EXPECT_NEAR(ratio, 1.28, 0.1);
     EXPECT_NEAR(tokens_per_s_per_gpu(plain) / 100, 1, 0.2);
     EXPECT_NEAR(tokens_per_s_per_gpu(interleaved) / 128, 1, 0.2);
+    // Gradients are whole from the first backward of a chunk to its last, and of two chunks a stage has one at a time.
+    fmt::print("A2: {:.1f} and {:.1f} GiB (published 82.5 and 72.7), {:.1f} less (9.8)\n", memory(plain),
+               memory(interleaved), memory(plain) - memory(interleaved));
+    EXPECT_NEAR(memory(plain) - memory(interleaved), 82.5 - 72.7, 4);
 }
 
 TEST(Acceptance, A4LongerContextsOnOneNode) {
@@ -134,9 +138,10 @@ TEST(Acceptance, A6TensorParallelismThatMemoryDoesNotNeedCosts) {
     EXPECT_NEAR(tokens_per_s_per_gpu(tp4) / 1900, 1, 0.15);
     EXPECT_NEAR(tokens_per_s_per_gpu(tp2) / 2357, 1, 0.15);
     EXPECT_LT(memory(tp2), 79.3);
-    // Against the measured 1900 the plan is 24 % faster; against the forecast, which is 12 % above it, the wanted 15 % are 11.
-    EXPECT_GE(tokens_per_s_per_gpu(tp2) / 1900, 1.15);
-    EXPECT_GE(tokens_per_s_per_gpu(tp2) / tokens_per_s_per_gpu(tp4), 1.10);
+    EXPECT_GE(tokens_per_s_per_gpu(tp2) / tokens_per_s_per_gpu(tp4), 1.15);  // the vendor's table against the job: 1.24
+    const Forecast same = run("a6-llama-13b-tp4", {"training.software={preset: nemo-2024, tp_hidden_fraction: 0}"});
+    EXPECT_GT(tp4.account(Account::memory_bound) * tp4.seconds(),
+              1.5 * same.account(Account::memory_bound) * same.seconds());  // casts of fp32 parameters and gradients
 }
 
 TEST(Acceptance, A10Fp8SpeedsUpMatrixProductsOnly) {
@@ -174,10 +179,12 @@ TEST(Acceptance, A11SelectiveRecomputationHasNothingToDropWithFlashAttention) {
     EXPECT_GT(1 - activations(unfused_selective) / activations(unfused), 0.50);
 }
 
-/// Memory passes. The ratio does not (1.00; USERS A3 wants 1.19 to 1.49), nor the time: 7.3 s where HSDP took 10.7. The source
-/// gathers embedding and head for every micro-batch, 0.6 GB three or four times, which is not modelled: over two nodes with
-/// eight adapters each that is 0.4 s a step, and its 3.5 s would take 43 GB/s, the rate of one adapter.
-TEST(Acceptance, A3ShardingWithinTheNodeCostsMemory) {
+/// Over sockets a gather of embedding or head takes as long as the products of a micro-batch where it crosses nodes, and it
+/// crosses them once per micro-batch each under FSDP. Layers are gathered once a step.
+TEST(Acceptance, A3ShardingWithinTheNodeKeepsGathersOffASlowNetwork) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "millions of events: Release only";
+#endif
     const Forecast fsdp = run("a3-qwen3-30b-fsdp"), hsdp = run("a3-qwen3-30b-hsdp");
     constexpr double kGb = 1024.0 * 1024 * 1024 / 1e9;
     const double small = memory(fsdp) * kGb, large = memory(hsdp) * kGb, ratio = fsdp.seconds() / hsdp.seconds();
@@ -186,11 +193,28 @@ TEST(Acceptance, A3ShardingWithinTheNodeCostsMemory) {
         "53.9), difference {:.1f} (5.6)\n",
         fsdp.seconds(), hsdp.seconds(), ratio, small, large, large - small);
     EXPECT_NEAR(large - small, 5.6, 2);
-    EXPECT_NEAR(ratio, 1, 0.05);
-    // Under FSDP the states of an expert lie on two nodes, so that reductions and gathers cross the network; HSDP gathers
-    // inside the node and reduces over two replicas, which moves more.
+    EXPECT_NEAR(ratio, 1.34, 0.15);
+    EXPECT_NEAR(fsdp.seconds() / 14.26, 1, 0.2);
+    EXPECT_NEAR(hsdp.seconds() / 10.70, 1, 0.2);
+    // What of a step's gathers is embedding and head: 64 micro-batches and the one after the update, twice.
+    const auto gathers = [](const Forecast& f) {
+        std::int64_t calls = 0;
+        for (const CommRow& row : f.result.communication)
+            calls += row.account == Account::comm_parameter && row.bytes > 600'000'000 ? row.calls_per_rank : 0;
+        return calls;
+    };
+    EXPECT_EQ(gathers(fsdp), 2 * 65);
+    EXPECT_EQ(gathers(hsdp), 2 * 65);
+    EXPECT_GT(fsdp.account(Account::comm_parameter), 10 * hsdp.account(Account::comm_parameter));
+    // HSDP pays for it: reductions over two replicas move more than a scatter over all.
     EXPECT_GT(hsdp.account(Account::comm_gradient) * hsdp.seconds(),
               fsdp.account(Account::comm_gradient) * fsdp.seconds());
+    // The network decides: on InfiniBand nothing is left of the difference.
+    const Overrides infiniband = {"cluster.node=hgx-h100", "cluster.fabric.network=ib",
+                                  "training.global_batch=256 sequences"};
+    const double fast = run("a3-qwen3-30b-fsdp", infiniband).seconds() / run("a3-qwen3-30b-hsdp", infiniband).seconds();
+    fmt::print("A3 on InfiniBand: ratio {:.3f}\n", fast);
+    EXPECT_NEAR(fast, 1, 0.05);
     for (const Forecast* f : {&fsdp, &hsdp})
         test::expect_exact_accounts(*f);
 }

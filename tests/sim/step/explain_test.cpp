@@ -80,10 +80,13 @@ TEST(Explain, NoCeilingIsSlowerThanTheRun) {
 TEST(Explain, TheSplitOfWaitingIsPartOfTheAccounts) {
     for (const std::string& yaml : jobs()) {
         const Explained e(yaml);
-        EXPECT_TRUE(e.out.bubble_imbalance >= 0 && e.out.bubble_imbalance <= e.account(Account::bubble)) << yaml;
-        EXPECT_TRUE(e.out.straggler_imbalance >= 0 && e.out.straggler_imbalance <= e.account(Account::straggler));
+        EXPECT_TRUE(e.out.run.waiting.value_or(WaitingSplit{}).bubble_imbalance >= 0 &&
+                    e.out.run.waiting.value_or(WaitingSplit{}).bubble_imbalance <= e.account(Account::bubble))
+            << yaml;
+        EXPECT_TRUE(e.out.run.waiting.value_or(WaitingSplit{}).straggler_imbalance >= 0 &&
+                    e.out.run.waiting.value_or(WaitingSplit{}).straggler_imbalance <= e.account(Account::straggler));
         if (e.scenario.training.layout.pp == 1) {
-            EXPECT_TRUE(e.out.bubble_imbalance == 0);
+            EXPECT_TRUE(e.out.run.waiting.value_or(WaitingSplit{}).bubble_imbalance == 0);
         }
     }
 }
@@ -123,10 +126,10 @@ TEST(Explain, EqualStagesLeaveTheBubbleOfTheClosedForm) {
             "  global_batch: 8 sequences\n  layout: {pp: 8}\n  schedule: 1f1b\n"
             "  software: {preset: megatron-core-2024, cuda_graphs: true}\n"));
     const StepResult& step = e.out.run.step;
-    EXPECT_TRUE(e.out.bubble_imbalance > 0);
+    EXPECT_TRUE(e.out.run.waiting.value_or(WaitingSplit{}).bubble_imbalance > 0);
     const Ceiling& equal = e.ceiling("equal_stages");
     EXPECT_LT(equal.ps, step.ps * 95 / 100);
-    const __int128 warmup = e.account(Account::bubble) - e.out.bubble_imbalance;
+    const __int128 warmup = e.account(Account::bubble) - e.out.run.waiting.value_or(WaitingSplit{}).bubble_imbalance;
     const double share =
         static_cast<double>(warmup) / static_cast<double>(static_cast<__int128>(equal.ps) * step.ranks);
     EXPECT_NEAR(share, 7.0 / 15, 0.03);
