@@ -1,9 +1,11 @@
 // Memory of published runs against the forecast: verdicts and peaks.
 //
-//   verdict    a row with a status: the fullest stage's total (tensors, allocator, context, communicators) is within the
-//              GPU's memory as the driver reports it, or not; nothing is fitted to the rows
+//   verdict    the fullest stage's total (tensors, allocator, context, communicators) is within the GPU's memory as the
+//              driver reports it, or not; a row with a step time ran, one with status oom did not; nothing is fitted to the
+//              rows. False alarm: ran, and predicted over; missed: the reverse
 //   near       rows whose predicted total is within 25 % of the GPU's memory: the others are easy
-//   reserved   what the caching allocator of the first stage's ranks holds at most, those whose log the source kept
+//   reserved   what the caching allocator of the first stage's ranks holds at most, those whose log the source kept; rows
+//              noted as measured before a fix of the pipeline schedule with a host that waits at every exchange
 //   allocated  handed out at most: in the optimizer step where the row has a reserved peak as well (nanotron resets its
 //              peak before that step), else in the whole step on the fullest stage
 //   error      e = predicted / measured - 1 over the rows that fit
@@ -39,6 +41,7 @@ struct MemoryScore {
     std::vector<MemoryRow> scored;
     std::vector<SkippedRow> skipped;
     std::size_t verdicts = 0, right = 0, near = 0, right_near = 0;
+    std::size_t ran = 0, false_alarms = 0, missed = 0;  ///< of the verdicts
     ErrorStats reserved, allocated;
 };
 
