@@ -92,6 +92,7 @@ void summarise(MemoryScore& score) {
         score.ran += ran;
         score.false_alarms += ran && !row.fits();
         score.missed += !ran && row.fits();
+        score.missed_tight += !ran && row.tight();
         score.right += row.right();
         score.near += row.near();
         score.right_near += row.near() && row.right();
@@ -150,8 +151,8 @@ std::string memory_score_text(const MemoryScore& score, bool full) {
     fmt::format_to(out, "{} of {} that ran called out of memory ({:.2f} %)", score.false_alarms, score.ran,
                    100 * share(score.false_alarms, score.ran));
     if (over > 0)
-        fmt::format_to(out, ", {} of {} that ran out of memory called fitting ({:.2f} %)", score.missed, over,
-                       100 * share(score.missed, over));
+        fmt::format_to(out, ", {} of {} that ran out of memory called fitting ({:.2f} %), {} of them tight",
+                       score.missed, over, 100 * share(score.missed, over), score.missed_tight);
     text += '\n';
     peak("reserved peak", score.reserved);
     peak("allocated peak", score.allocated);
@@ -215,6 +216,7 @@ Json memory_score_json(const MemoryScore& score) {
             {"false_alarms", score.false_alarms},
             {"false_alarms_share", share(score.false_alarms, score.ran)},
             {"missed", score.missed},
+            {"missed_tight", score.missed_tight},
             {"reserved_median_ape", score.reserved.median},
             {"reserved", stats_json(score.reserved)},
             {"allocated", stats_json(score.allocated)},
