@@ -45,7 +45,8 @@ void set_base_memory(program::Template& t, const TrainingPlan& plan, const Softw
     const Held held = parameters.sum();
     const Sharding dense = dense_sharding(l), experts = expert_sharding(l);
     const Bytes weight = software.autocast || plan.precision == Precision::fp32 ? 4 : 2;
-    const Bytes gradient = software.fp32_gradients || plan.precision == Precision::fp32 ? 4 : 2;
+    const bool wide = software.autocast || (software.fp32_gradients && software.fp32_reduce);
+    const Bytes gradient = wide || plan.precision == Precision::fp32 ? 4 : 2;
     const Bytes optimizer = plan.precision == Precision::fp32 ? 8 : 12;
     const auto set = [&](MemoryCause cause, Bytes bytes) { t.base_memory[static_cast<std::size_t>(cause)] = bytes; };
     const auto state = [&](Bytes width, int from) {

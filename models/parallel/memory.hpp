@@ -3,6 +3,8 @@
 // Static memory of a rank with P parameters (bytes a parameter):
 //   weights 2 (4 in fp32; /dp with ZeRO-3), gradients 4 or 2 (/dp with ZeRO-2 and 3), optimizer 12: fp32 copy and two
 //   Adam moments (8 in fp32: no copy), /dp with ZeRO-1, 2, 3
+// Gradients take 4 bytes where they accumulate and travel in fp32; where they travel in 16 bit, the buffer that is reduced
+// is the one that accumulates (Megatron-Core's _ParamAndGradBuffer with grad_reduce_in_fp32 off; apex grad_sync_dtype).
 // Stacks whose products add to fp32 gradients and still return a 16-bit gradient (placeholder_gradients) keep one for every
 // shape of a layer's weights and one of the head: 2 bytes a parameter of one layer (of one expert) and of the head.
 // Outside tensors: CUDA context; buffers of every NCCL communicator. Stacks that are replayed tensor by tensor

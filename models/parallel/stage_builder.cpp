@@ -120,7 +120,9 @@ void StageBuilder::schedule_block(const ScheduleBlock& whole) {
         heads +=
             step.kind == ScheduleStep::Kind::backward && virtual_stage_of(step.chunk) == virtual_stages(layout_) - 1;
     const bool whole_backward = layout_.schedule == Schedule::one_f_one_b || layout_.schedule == Schedule::interleaved;
-    const std::int64_t defer = layout_.pp > 1 && !sharded_ && whole_backward ? software_.head_weight_deferred : 0;
+    // recipes that defer are those of dense models
+    const bool defers = layout_.pp > 1 && !sharded_ && whole_backward && a_.moe.experts == 0;
+    const std::int64_t defer = defers ? software_.head_weight_deferred : 0;
     const std::int64_t before = plan_.micro_batches() - defer - heads_done_;  // micro-batches that do not wait
     const std::int64_t own = defer > 0 && heads > 0 ? before / heads : 0;     // iterations without waiting
     if (own > 0 && own < whole.count) {

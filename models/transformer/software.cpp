@@ -98,10 +98,12 @@ SoftwareFeatures nemo_2024() {
     f.fp8_parameter_gather = true;
     f.sources = {
         "kernels and overlap as megatron-core-2024",
-        "weight gradients of the head wait for the last 22 micro-batches (defer_embedding_wgrad_compute, "
+        "weight gradients of the head of dense models wait for the last 22 micro-batches "
+        "(defer_embedding_wgrad_compute, "
         "wgrad_deferral_limit 22), parameters are gathered in fp8 (fp8_params): the same recipes",
-        "gradients travel in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 False (NeMo 2) in NVIDIA's "
-        "published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, pretrain_llama31.py)",
+        "gradients travel, and lie in their buffer, in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 "
+        "False (NeMo 2) in NVIDIA's published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, "
+        "pretrain_llama31.py)",
         "12 bytes per logit: fused cross entropy, as public NeMo performance recipes set it",
         "host free: CUDA graphs or never host-bound at the published sizes",
     };
@@ -288,9 +290,12 @@ SoftwareFeatures llm_foundry_2023() {
     f.split_projections = false;
     f.recompute_stops_early = false;
     f.loss_bytes_per_logit = 32;
+    f.logits_memory_per_logit = 4;
     f.host_per_layer_s = 0.1e-3;
     f.allocator_expandable = false;
     f.sources = {
+        "4 bytes held per logit: 16-bit logits and their gradient; its default loss is the fused cross entropy of "
+        "flash_attn (loss_fn fused_crossentropy, llmfoundry/models/mpt/modeling_mpt.py)",
         "Triton FlashAttention-1 kernels: mosaicml/llm-foundry benchmark tables of 2023; at 64k tokens the newer "
         "kernel's "
         "rate is 40 % too fast",

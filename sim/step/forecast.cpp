@@ -18,9 +18,6 @@
 namespace fabricast {
 namespace {
 
-// Use above this share of capacity is called tight: public runs met allocator stalls above about 85 % predicted use.
-constexpr double kTight = 0.85;
-
 std::vector<StageMemory> memory_table(const std::vector<StageSummary>& stages, const GpuSpec& gpu) {
     std::vector<StageMemory> out;
     for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -192,7 +189,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.hints = what_would_fit(scenario, compute);
         return result;
     }
-    result.verdict = use > 1 ? "out of memory" : use > kTight ? "tight" : "fits";
+    result.verdict = use > 1 ? "out of memory" : use > kTightUse ? "tight" : "fits";
 
     std::optional<BuiltStep> built;
     try {
