@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/transformer/layer.hpp"
+#include "models/transformer/optimizer.hpp"
 
 namespace fabricast {
 
@@ -49,6 +50,7 @@ struct TrainingPlan {
     std::int64_t bucket_bytes = 0;     ///< cap of a gradient bucket; 0 = library default
     std::vector<double> bucket_split;  ///< explicit: bucket sizes in given proportion units (MB); empty = by cap
     bool clip_gradients = true;        ///< global gradient norm every step
+    Optimizer optimizer;
     std::int64_t micro_batches() const { return global_batch / (micro_batch * layout.dp); }
 };
 

@@ -6,6 +6,7 @@
 #include "models/parallel/eager_replay.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
+#include "models/parallel/stage_update.hpp"
 
 namespace fabricast {
 namespace {
@@ -39,14 +40,13 @@ program::MemoryPeak with_allocator(program::MemoryPeak peak) {
 
 }  // namespace
 
-void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software,
-                     const StageParameters& parameters) {
+void set_base_memory(program::Template& t, const Architecture& a, const TrainingPlan& plan,
+                     const SoftwareFeatures& software, std::int64_t stage, const StageParameters& parameters) {
     const Layout& l = plan.layout;
     const Held held = parameters.sum();
     const Sharding dense = dense_sharding(l), experts = expert_sharding(l);
     const Bytes weight = plan.precision == Precision::fp32 ? 4 : 2;
     const Bytes gradient = software.fp32_gradients || plan.precision == Precision::fp32 ? 4 : 2;
-    const Bytes optimizer = plan.precision == Precision::fp32 ? 8 : 12;
     const auto set = [&](MemoryCause cause, Bytes bytes) { t.base_memory[static_cast<std::size_t>(cause)] = bytes; };
     const auto state = [&](Bytes width, int from) {
         const bool cut = l.zero >= from;
@@ -54,7 +54,8 @@ void set_base_memory(program::Template& t, const TrainingPlan& plan, const Softw
     };
     set(MemoryCause::weights, state(weight, 3));
     set(MemoryCause::gradients, state(gradient, 2) + (software.placeholder_gradients ? placeholders(parameters) : 0));
-    set(MemoryCause::optimizer, state(optimizer, 1));
+    set(MemoryCause::optimizer,
+        optimizer_bytes(plan.optimizer, plan.precision, stage_update(a, plan, stage, parameters)));
     set(MemoryCause::context, kContextBytes);
     const int communicators = (l.tp > 1) + (replicas(l) * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);
     set(MemoryCause::communication, communicators * kCommunicatorBytes);

@@ -1,8 +1,8 @@
 // Memory of a pipeline stage: what is held all the time, what lies outside tensors, what the allocator adds.
 //
 // Static memory of a rank with P parameters (bytes a parameter):
-//   weights 2 (4 in fp32; /dp with ZeRO-3), gradients 4 or 2 (/dp with ZeRO-2 and 3), optimizer 12: fp32 copy and two
-//   Adam moments (8 in fp32: no copy), /dp with ZeRO-1, 2, 3
+//   weights 2 (4 in fp32; /dp with ZeRO-3), gradients 4 or 2 (/dp with ZeRO-2 and 3), optimizer 12 with Adam: fp32 copy
+//   and two moments (8 in fp32: no copy; others: models/transformer/optimizer.hpp), /dp with ZeRO-1, 2, 3
 // Stacks whose products add to fp32 gradients and still return a 16-bit gradient (placeholder_gradients) keep one for every
 // shape of a layer's weights and one of the head: 2 bytes a parameter of one layer (of one expert) and of the head.
 // Outside tensors: CUDA context; buffers of every NCCL communicator. Stacks that are replayed tensor by tensor
@@ -17,8 +17,8 @@
 
 namespace fabricast {
 
-void set_base_memory(program::Template& t, const TrainingPlan& plan, const SoftwareFeatures& software,
-                     const StageParameters& parameters);
+void set_base_memory(program::Template& t, const Architecture& a, const TrainingPlan& plan,
+                     const SoftwareFeatures& software, std::int64_t stage, const StageParameters& parameters);
 
 /// Context and communicators of a rank of a replayed stack.
 Bytes outside_tensors(const TrainingPlan& plan, std::int64_t stage);

@@ -1,5 +1,6 @@
 // Data parallelism of a stage: gathers of sharded parameters, buckets of gradients, the update, and what waits for the end.
 #include "models/parallel/stage_program.hpp"
+#include "models/parallel/stage_update.hpp"
 
 namespace fabricast::stage {
 namespace {
@@ -163,15 +164,8 @@ void StageBuilder::reduce_bucket(bool expert, Bytes bytes) {
 }
 
 void StageBuilder::optimizer() {
-    const Held held = parameters_.sum();
-    const auto part = [](std::int64_t whole, std::int64_t parts) { return (whole + parts - 1) / parts; };
-    const std::int64_t own =
-        layout_.zero >= 1 ? part(held.dense, dense_.ranks) + part(held.expert, experts_.ranks) : held.total();
-    const std::int64_t gradients = own;
-    std::vector<Kernel> kernels = optimizer_kernels(own, gradients, gradient_bytes_ == 4);
-    if (!plan_.clip_gradients)
-        kernels.erase(kernels.begin());  // the gradient norm
-    add(std::move(kernels));
+    const Updated own = stage_update(a_, plan_, stage_, parameters_);
+    add(optimizer_kernels(plan_.optimizer, plan_.precision, own, gradient_bytes_, plan_.clip_gradients));
     flush("optimizer", Phase::optimizer);
     updated_ = last_main_;
     if (layout_.zero == 1 || layout_.zero == 2)

@@ -125,9 +125,6 @@ std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const S
 std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 
-/// Adam over `parameters` held by this rank, gradient norm and zeroing over `gradient_parameters`.
-std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients);
-
 /// Activation bytes one layer keeps for backward of one micro-batch; table at the head of activation.cpp.
 struct ActivationBytes {
     std::int64_t kept = 0;     ///< under the recompute setting, between forward and backward

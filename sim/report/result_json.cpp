@@ -58,6 +58,7 @@ ordered_json scenario_json(const Scenario& scenario) {
         {"precision", report::precision_text(training.precision)},
         {"schedule", report::schedule_text(layout.schedule)},
         {"recompute", report::recompute_text(training.recompute)},
+        {"optimizer", optimizer_text(training.optimizer)},
         {"layout",
          {{"tp", layout.tp},
           {"sp", layout.sequence_parallel},

@@ -77,8 +77,10 @@ void print_verdict(Page& page, const Result& result) {
     page.add(fmt::format("  {}, {}; {} × {} tokens, micro-batch {}, {}, recompute {}", layout_text(t.layout),
                          schedule_text(t.layout.schedule), t.global_batch, t.sequence, t.micro_batch,
                          precision_text(t.precision), recompute_text(t.recompute)),
-             Paint::dim)
-        .end();
+             Paint::dim);
+    if (!(t.optimizer == Optimizer{}))
+        page.add(fmt::format(", {}", optimizer_text(t.optimizer)), Paint::dim);
+    page.end();
 }
 
 void print_headline(Page& page, const Result& result) {

@@ -235,6 +235,7 @@ bool fill_training(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     fill_layout(answers, s, diagnostics);
     fill_schedule(answers, s, diagnostics);
     fill_software(answers, s, diagnostics);
+    fill_optimizer(answers, s, diagnostics);
     if (!diagnostics.ok())
         return false;
     std::string field;
