@@ -20,6 +20,10 @@ namespace fabricast {
 void set_base_memory(program::Template& t, const Architecture& a, const TrainingPlan& plan,
                      const SoftwareFeatures& software, std::int64_t stage, const StageParameters& parameters);
 
+/// Training state of a rank of the stage in host memory (offload.hpp).
+Bytes host_bytes(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
+                 const StageParameters& parameters);
+
 /// Context and communicators of a rank of a replayed stack.
 Bytes outside_tensors(const TrainingPlan& plan, std::int64_t stage);
 

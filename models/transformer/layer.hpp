@@ -64,6 +64,7 @@ struct SoftwareFeatures {
     bool fp8_parameter_gather = false;      ///< in fp8, gathered layer parameters travel in one byte
     bool host_waits_for_messages = false;   ///< the CPU waits for every pipeline exchange
     bool allocator_expandable = true;
+    double host_update_share = 0.26;  ///< of the server's memory bandwidth that an update on the CPU reaches
     std::vector<std::string> sources;
 };
 
@@ -77,6 +78,7 @@ struct Shard {
     bool ulysses = false;          ///< cp by exchanging heads: the core sees heads / cp and the whole sequence
     std::int64_t ep = 1, etp = 1;  ///< experts over ep ranks, each expert cut over etp
     double expert_load = 1;        ///< tokens this rank's experts receive / the mean
+    std::int64_t document = 0;     ///< packed sequences: packing.hpp; 0 = a sequence is one document
     std::int64_t tokens() const { return micro_batch * sequence / cp; }
 };
 

@@ -23,13 +23,22 @@ double share(__int128 part, __int128 total) {
 }
 
 void print_definitions(Page& page, const Result& result) {
+    const bool packed = result.scenario->training.document > 0;
     const Headline h = headline(result);
     page.heading("MFU and HFU: FLOPs / (step time x GPUs x dense peak)");
     Table table("lrrl");
     table.row({"attention scores", "MFU", "HFU", ""});
     table.row({"in full", percent(h.mfu), percent(h.hfu), "as most frameworks print it"});
     table.row({"causal, halved", percent(h.mfu_causal), percent(h.hfu_causal), "what a causal kernel computes"});
+    if (packed)
+        table.row({"whole sequences", percent(h.mfu_whole), percent(h.hfu_whole),
+                   "as if documents were not packed; what a trainer prints that does not know them"});
     table.print(page);
+    if (packed)
+        page.add(fmt::format("  packed: scores of a token count the {} tokens of its document, of {} of the sequence",
+                             result.scenario->training.document, result.scenario->training.sequence),
+                 Paint::dim)
+            .end();
     page.add("  MFU counts the model's FLOPs once, HFU recomputed ones too", Paint::dim).end();
 }
 
@@ -100,6 +109,19 @@ void print_memory(Page& page, const std::vector<StageMemory>& memory) {
         table.row(cells);
     }
     table.print(page);
+}
+
+void print_host(Page& page, const Result& result) {
+    const Scenario& s = *result.scenario;
+    if (!s.training.offload.active())
+        return;
+    page.heading("Training state in host memory");
+    const auto capacity = static_cast<std::int64_t>(s.node.host_memory_bytes);
+    page.add(fmt::format("  {} GiB on the server that has most", gib(result.host_bytes)));
+    if (capacity > 0)
+        page.add(fmt::format(", of {} GiB ({})", gib(capacity), percent(share(result.host_bytes, capacity))));
+    page.add(fmt::format("; updates at {:.1f} GB/s a rank", s.training.offload.host_bytes_per_s / 1e9), Paint::dim)
+        .end();
 }
 
 void print_communication(Page& page, const std::vector<CommRow>& communication) {
@@ -174,9 +196,15 @@ std::string full_text(const Result& result, bool color, bool unicode) {
         print_stages(page, result.step);
     }
     print_memory(page, result.memory);
+    print_host(page, result);
     print_communication(page, result.communication);
     print_critical_path(page, result.critical_path);
     print_expectations(page, result);
+    if (result.warmup_ps > 0)
+        print_remarks(
+            page, "Warm-up",
+            {fmt::format("{} of the run goes before gradients are compressed, at {} a step; the run counts it",
+                         percent(scenario.compression_warmup), duration(seconds(result.warmup_ps)))});
     print_remarks(page, "Hints", result.hints);
     print_remarks(page, "Communication library", scenario.comm_notes);
     print_remarks(page, "Notes", scenario.notes);

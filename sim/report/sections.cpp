@@ -80,6 +80,8 @@ void print_verdict(Page& page, const Result& result) {
              Paint::dim);
     if (!(t.optimizer == Optimizer{}))
         page.add(fmt::format(", {}", optimizer_text(t.optimizer)), Paint::dim);
+    if (t.offload.active())
+        page.add(t.offload.parameters ? ", weights on the host" : ", optimizer on the host", Paint::dim);
     page.end();
 }
 

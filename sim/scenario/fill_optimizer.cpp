@@ -20,6 +20,29 @@ StateType type_from(const std::string& word) {
     return StateType::fp32;
 }
 
+/// none, cpu, or an error.
+bool on_cpu(const Answer& answer, std::string_view path, Diagnostics& diagnostics) {
+    if (answer.text == "nvme")
+        diagnostics.error(answer.place, fmt::format("{}: offload to NVMe drives is not modelled; cpu is", path));
+    return answer.text == "cpu";
+}
+
+void fill_offload(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
+    if (!answers.given("training.offload"))
+        return;
+    Offload& o = s.training.offload;
+    o.parameters = on_cpu(answers.get("training.offload.parameters"), "training.offload.parameters", diagnostics);
+    const Answer* fraction = answers.given("training.offload.fraction");
+    if (on_cpu(answers.get("training.offload.optimizer"), "training.offload.optimizer", diagnostics))
+        o.optimizer = fraction ? fraction->number : 1;
+    else if (fraction)
+        diagnostics.error(fraction->place, "training.offload.fraction: no optimizer is offloaded (optimizer: cpu)");
+    o.overlap = answers.get("training.offload.overlap").flag;
+    o.host_bytes_per_s =
+        s.node.host_memory_bytes_per_s * s.software.host_update_share / static_cast<double>(s.node.gpus);
+    s.offload_where = answers.place("training.offload").text();
+}
+
 }  // namespace
 
 void fill_optimizer(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
@@ -69,6 +92,7 @@ void fill_optimizer(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     } else if (o.kind == OptimizerKind::muon) {
         o.iterations = answers.get("training.optimizer.newton_schulz").integer;
     }
+    fill_offload(answers, s, diagnostics);
     if (o.kind == OptimizerKind::muon && s.training.layout.tp > 1)
         s.notes.push_back(
             fmt::format("training.optimizer: muon orthogonalises each of the tp {} parts of a matrix by "
