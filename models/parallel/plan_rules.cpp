@@ -61,9 +61,14 @@ std::string check_compression(const TrainingPlan& plan, std::string& field) {
 }  // namespace
 
 std::string check_methods(const TrainingPlan& plan, std::string& field) {
-    if (std::string sentence = check_offload(plan, field); !sentence.empty())
-        return sentence;
-    return check_compression(plan, field);
+    for (const auto check : {check_offload, check_compression}) {
+        std::string key;
+        if (std::string sentence = check(plan, key); !sentence.empty()) {
+            field = key;
+            return sentence;
+        }
+    }
+    return {};
 }
 
 }  // namespace fabricast

@@ -138,8 +138,9 @@ void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_
 
 const CommRow* dominant_communication(const Result& result) {
     const auto exposed = [&](const CommRow& row) {
-        return row.account == Account::count ? __int128{0}
-                                             : result.step.accounts[static_cast<std::size_t>(row.account)];
+        return row.account == Account::count || row.account == Account::offload
+                   ? __int128{0}
+                   : result.step.accounts[static_cast<std::size_t>(row.account)];
     };
     const auto busy_s = [](const CommRow& row) { return row.time_s * static_cast<double>(row.calls_per_rank); };
     const auto less = [&](const CommRow& a, const CommRow& b) {

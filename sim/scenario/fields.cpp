@@ -416,6 +416,8 @@ constexpr Field kFields[] = {
     expected("expect.hfu", 2, "Hardware FLOP utilisation, a fraction."),
     expected("expect.mfu_causal", 1, "Model FLOP utilisation with attention scores halved, a fraction."),
     expected("expect.hfu_causal", 2, "Hardware FLOP utilisation with attention scores halved, a fraction."),
+    expected("expect.mfu_whole", 1, "Model FLOP utilisation with the scores of whole sequences, packed or not."),
+    expected("expect.hfu_whole", 2, "Hardware FLOP utilisation with the scores of whole sequences."),
     expected("expect.step_time_s", 1e9, "Time of one step, seconds."),
     expected("expect.tokens_per_s", 1e18, "Tokens a second, whole cluster."),
     expected("expect.tokens_per_s_per_gpu", 1e18, "Tokens a second and GPU."),

@@ -76,7 +76,9 @@ TEST(Offload, WeightsComeUpForEveryGather) {
     EXPECT_LT(step.stages[0].memory.total, before);
     const auto moved = copies(step);  // forward and backward of every micro-batch
     EXPECT_NEAR(static_cast<double>(moved.at("weights from host")) / (2 * 2 * 2 * held / 16), 1, 0.01);
-    EXPECT_NEAR(static_cast<double>(moved.at("gradients to host")) / (2 * job.gradient_bytes() * held / 16), 1, 0.01);
+    EXPECT_NEAR(static_cast<double>(moved.at("gradients to host")) /
+                    (2 * static_cast<double>(job.gradient_bytes()) * held / 16),
+                1, 0.01);
 }
 
 TEST(Compression, GradientsTakeFewerBytes) {

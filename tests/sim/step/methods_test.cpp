@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "models/parallel/stage_update.hpp"
-#include "sim/report/views.hpp"
 #include "sim/step/explain.hpp"
 #include "support.hpp"
 #include "tests/models/parallel/jobs.hpp"
@@ -63,6 +62,7 @@ TEST(Methods, AStepHoldsTheUpdateOnTheHost) {
             job.plan.sequence = 1024;
             job.plan.global_batch = 32;
             job.software = *find_software("torch-fsdp");
+            job.software.cuda_graphs = true;  // else launches run ahead while the GPU waits
             job.plan.offload.host_bytes_per_s = 1e9;
             job.plan.offload.overlap = overlap;
             const auto run = [&] {
@@ -155,10 +155,7 @@ TEST(Methods, PackedSequences) {
     EXPECT_LT(packed.seconds(), whole.seconds());
     EXPECT_DOUBLE_EQ(packed.step().attention_flops * 8, whole.step().attention_flops);
     EXPECT_EQ(packed.step().attention_flops_whole, whole.step().attention_flops);
-    const Headline h = headline(packed.result), w = headline(whole.result);
-    EXPECT_LT(h.mfu, w.mfu);  // short rows are slower a FLOP
-    EXPECT_NEAR(h.mfu_whole * packed.seconds(), w.mfu * whole.seconds(), 1e-9);
-    EXPECT_NEAR(w.mfu_whole, w.mfu, 1e-12);
+    EXPECT_LT(packed.mfu(), whole.mfu());  // short rows are slower a FLOP
     // One document a sequence is the sequence.
     const Forecast one = run_text(kDense, {"training.packed={document: 8192, distribution: equal}"});
     EXPECT_EQ(one.result.step.ps, whole.result.step.ps);
@@ -210,8 +207,6 @@ TEST(Methods, WarmUpCountsInTheRun) {
     const Forecast run = run_text(text), before = run_text(text, {"comm.compression=none"});
     EXPECT_LT(run.seconds(), before.seconds());
     EXPECT_EQ(run.result.warmup_ps, before.result.step.ps);
-    const double steps = 1e9 / (1024.0 * 256);
-    EXPECT_NEAR(headline(run.result).days, steps * (0.75 * run.seconds() + 0.25 * before.seconds()) / 86400, 1e-9);
 }
 
 }  // namespace
