@@ -108,12 +108,13 @@ std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, co
 
 class Compiler {
 public:
-    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
              const ComputeModel& compute, const CommModel& comm)
         : a_(a),
           plan_(plan),
           l_(plan.layout),
           software_(software),
+          cluster_(cluster),
           compute_(compute),
           comm_(comm),
           costs_(compute, software),
@@ -125,6 +126,7 @@ public:
         place_ranks();
         price_calls();
         route_messages();
+        route_to_host();
         out_.program.costs = costs_.take();
         count_flops();
         if (const std::string broken = program::validate(out_.program); !broken.empty())
@@ -141,8 +143,9 @@ private:
             program::Template& tmpl = out_.program.templates[t];
             StageSummary summary;
             const StageParameters parameters = stage_parameters(a_, l_, stage);
-            set_base_memory(tmpl, plan_, software_, parameters);
+            set_base_memory(tmpl, a_, plan_, software_, stage, parameters);
             summary.parameters = parameters.total();
+            summary.host = host_bytes(a_, plan_, software_, stage, parameters);
             summary.memory = stage_peak(a_, plan_, software_, compute_, stage, tmpl);
             summary.in_flight = most_in_flight(orders[static_cast<std::size_t>(stage)]);
             out_.stages.push_back(std::move(summary));
@@ -206,12 +209,27 @@ private:
                                                      data.begin() + static_cast<long>(at + ranks));
             assign(parameter, fmt::format("{} parameters of rank {}", name, members.front()), members);
             assign(gradient, fmt::format("{} gradients of rank {}", name, members.front()), members);
+            if (gradient == Slot::gradient && plan_.compression.inside > 1)
+                two_levels(members);
         }
         for (std::size_t place = 0; place < ranks && sharding.replicas > 1; ++place) {
             std::vector<std::uint32_t> members;
             for (std::size_t at = place; at < data.size(); at += ranks)
                 members.push_back(data[at]);
             assign(replica, fmt::format("{} replicas of rank {}", name, members.front()), members);
+        }
+    }
+
+    void two_levels(const std::vector<std::uint32_t>& members) {
+        const auto inside = static_cast<std::size_t>(plan_.compression.inside);
+        for (std::size_t at = 0; at < members.size(); at += inside)
+            assign(Slot::gradient_inside, fmt::format("dp inside of rank {}", members[at]),
+                   {members.begin() + static_cast<long>(at), members.begin() + static_cast<long>(at + inside)});
+        for (std::size_t place = 0; place < inside; ++place) {
+            std::vector<std::uint32_t> across;
+            for (std::size_t at = place; at < members.size(); at += inside)
+                across.push_back(members[at]);
+            assign(Slot::gradient_across, fmt::format("dp across of rank {}", across.front()), across);
         }
     }
 
@@ -341,10 +359,26 @@ private:
         }
     }
 
+    // A GPU and its host: the GPU's own PCIe link.
+    void route_to_host() {
+        Program& p = out_.program;
+        out_.message_routes = p.routes.size();
+        if (!plan_.offload.active())
+            return;
+        for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            for (const LinkId link : {cluster_.pcie_up(GpuId{rank}), cluster_.pcie_down(GpuId{rank})}) {
+                p.ranks[rank].transfer_routes.push_back(static_cast<std::uint32_t>(p.routes.size()));
+                p.routes.push_back({cluster_.links().latency[index(link)], static_cast<std::uint32_t>(p.demands.size()),
+                                    0, false, false});
+                p.demands.push_back({{link, kCoefficientOne}});
+            }
+        }
+    }
+
     void count_flops() {
         const auto batch = static_cast<double>(plan_.global_batch), length = static_cast<double>(plan_.sequence);
         const auto vocab = static_cast<double>(padded_vocab(a_, l_.tp));
-        out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp));
+        out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp), static_cast<double>(plan_.document));
         const double heads = 1 + static_cast<double>(a_.mtp_layers);
         const double head = 6.0 * batch * length * static_cast<double>(a_.hidden) * vocab * heads;
         const double share = recomputed_share(a_, l_, plan_.recompute_layers);
@@ -352,13 +386,14 @@ private:
         if (plan_.recompute == Recompute::full)
             out_.hardware_flops += share * (out_.model_flops - head) / 3;
         if (plan_.recompute == Recompute::selective)
-            out_.hardware_flops += share * attention_flops(a_, batch, length) / 3;
+            out_.hardware_flops += share * attention_flops(a_, batch, length, static_cast<double>(plan_.document)) / 3;
     }
 
     const Architecture& a_;
     const TrainingPlan& plan_;
     const Layout& l_;
     const SoftwareFeatures& software_;
+    const Cluster& cluster_;
     const ComputeModel& compute_;
     const CommModel& comm_;
     CostBook costs_;
@@ -375,7 +410,7 @@ CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const
                           std::int64_t steps) {
     if (cluster.gpu_count() != plan.layout.world())
         throw std::logic_error("layout and cluster differ in size");
-    return Compiler(a, plan, software, compute, comm).run(steps);
+    return Compiler(a, plan, software, cluster, compute, comm).run(steps);
 }
 
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,
@@ -393,8 +428,9 @@ std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan
             build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
-        set_base_memory(program.templates.back(), plan, software, parameters);
+        set_base_memory(program.templates.back(), a, plan, software, stage, parameters);
         summary.parameters = parameters.total();
+        summary.host = host_bytes(a, plan, software, stage, parameters);
         summary.memory = stage_peak(a, plan, software, compute, stage, program.templates.back());
         summary.in_flight = most_in_flight(order);
         out.push_back(std::move(summary));

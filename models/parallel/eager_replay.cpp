@@ -462,6 +462,8 @@ void Replay::optimizer_step(bool first) {
 
 bool replays_tensors(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software) {
     const Layout& l = plan.layout;
+    if (!(plan.optimizer == Optimizer{}) || plan.offload.active() || plan.compression.gradients != Compression::none)
+        return false;
     return software.tensor_replay && plan.recompute == Recompute::none && l.zero <= 1 && l.vpp == 1 && l.cp == 1 &&
            a.moe.experts == 0 && a.attention == AttentionKind::grouped && a.gated && a.rms_norm &&
            software.attention != "unfused" && (l.tp == 1 || l.sequence_parallel) && plan.precision == Precision::bf16 &&

@@ -249,6 +249,8 @@ std::string_view slot_name(Slot slot) {
         case Slot::expert_replica: return "expert dp replicas";
         case Slot::norm: return "all";
         case Slot::embedding: return "embedding";
+        case Slot::gradient_inside: return "dp inside";
+        case Slot::gradient_across: return "dp across";
         case Slot::count: break;
     }
     return "";
@@ -263,6 +265,8 @@ Account slot_account(Slot slot) {
         case Slot::parameter:
         case Slot::expert_parameter: return Account::comm_parameter;
         case Slot::gradient:
+        case Slot::gradient_inside:
+        case Slot::gradient_across:
         case Slot::replica:
         case Slot::expert_gradient:
         case Slot::expert_replica: return Account::comm_gradient;

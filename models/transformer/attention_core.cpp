@@ -49,6 +49,7 @@ void flash(KernelList& list, KernelKind kind, const Core& c, const Shard& s, con
     k.value_dim = c.value_dim != c.head_dim ? c.value_dim : 0;
     k.window = layer.window < c.size.sk ? layer.window : 0;
     k.balanced = c.size.sq < c.size.sk;
+    k.document = s.document < c.size.sk ? s.document : 0;
     k.precision = wide(s.precision);
     list.kernel(std::move(k));
 }

@@ -70,6 +70,7 @@ struct SoftwareFeatures {
         false;  ///< ZeRO-1 deals whole tensors to ranks; after the update each owner broadcasts its own
     bool edges_regathered = false;  ///< sharded states: embedding and head are given back after each forward of theirs
     bool allocator_expandable = true;
+    double host_update_share = 0.26;  ///< of the server's memory bandwidth that an update on the CPU reaches
     std::vector<std::string> sources;
 };
 
@@ -83,6 +84,7 @@ struct Shard {
     bool ulysses = false;          ///< cp by exchanging heads: the core sees heads / cp and the whole sequence
     std::int64_t ep = 1, etp = 1;  ///< experts over ep ranks, each expert cut over etp
     double expert_load = 1;        ///< tokens this rank's experts receive / the mean
+    std::int64_t document = 0;     ///< packed sequences: packing.hpp; 0 = a sequence is one document
     std::int64_t tokens() const { return micro_batch * sequence / cp; }
 };
 
@@ -130,9 +132,6 @@ std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const S
 /// head_backward in two parts: loss, input gradient and norm; weight gradient of the head.
 std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
-
-/// Adam over `parameters` held by this rank, gradient norm and zeroing over `gradient_parameters`.
-std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients);
 
 /// Activation bytes one layer keeps for backward of one micro-batch; table at the head of activation.cpp.
 struct ActivationBytes {

@@ -73,6 +73,14 @@ std::vector<std::string> what_would_fit(const Scenario& s, const ComputeModel& c
         if (attempt(fmt::format("layout.pp: {}, dp: {}", pp, plan.layout.dp), plan))
             break;
     }
+    if (out.empty() && !now.offload.active() && now.layout.dp > 1) {
+        TrainingPlan plan = now;
+        plan.layout.zero = std::max(now.layout.zero, 2);
+        plan.offload.optimizer = 1;
+        plan.offload.host_bytes_per_s =
+            s.node.host_memory_bytes_per_s * s.software.host_update_share / static_cast<double>(s.node.gpus);
+        attempt(fmt::format("zero: {} and offload: cpu together", plan.layout.zero), plan);
+    }
     if (out.empty()) {  // two changes at once
         TrainingPlan plan = now;
         plan.recompute = Recompute::full;

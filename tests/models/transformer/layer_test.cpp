@@ -316,14 +316,6 @@ TEST(Gradients, AccumulateInFp32OnlyForWeights) {
     }
 }
 
-TEST(Optimizer, BytesPerParameter) {
-    const auto bytes = [](const Kernels& k) { return pointwise_bytes(k, Account::optimizer); };
-    EXPECT_EQ(bytes(optimizer_kernels(1000, 1000, true)), 30000 + 4000 + 4000);
-    EXPECT_EQ(bytes(optimizer_kernels(1000, 1000, false)), 28000 + 2000 + 2000);
-    EXPECT_EQ(bytes(optimizer_kernels(125, 1000, true)), 125 * 30 + 8000);
-    EXPECT_TRUE(optimizer_kernels(0, 0, true).empty());
-}
-
 // One public estimate is 60-100 launches for a dense Megatron-LM layer forward and backward, communication and
 // framework helpers included; a host fit on public data has 18 forward and 33 backward. Ours are compute kernels only.
 TEST(Launches, AreOfThePublishedOrder) {

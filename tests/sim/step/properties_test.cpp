@@ -146,6 +146,7 @@ Overrides overrides_of(const std::string& hint) {
                                                             {"layout.sp", "training.layout.sp"},
                                                             {"layout.tp", "training.layout.tp"},
                                                             {"layout.pp", "training.layout.pp"},
+                                                            {"offload", "training.offload"},
                                                             {"dp", "training.layout.dp"}};
     std::string text = hint.substr(0, hint.find(" fits:"));
     if (const std::size_t together = text.find(" together"); together != std::string::npos)
