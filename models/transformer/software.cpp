@@ -222,6 +222,9 @@ SoftwareFeatures nanotron_2024() {
     f.name = "nanotron-2024";
     f.split_projections = false;
     f.tensor_replay = true;
+    f.fused_norms = true;
+    f.packed_copies = true;
+    f.accumulate_apart = true;
     f.fp32_gradients = true;
     f.fp32_reduce = true;
     f.logits_memory_per_logit = 8;
