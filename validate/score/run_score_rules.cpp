@@ -26,7 +26,8 @@ constexpr FillRule kRules[] = {
 
     // ---- the fabric
     {"*", "internode~1600 Gbps", "nics", "8 x 200", "1600 Gb/s a node"},
-    {"*", "internode~800 Gb/s per node", "nics", "8 x 100", "800 Gb/s a node"},
+    {"*", "internode~800 Gb/s per node", "nics", "4 x 200",
+     "800 Gb/s a node: four HDR200 adapters, the usual A100 server"},
     {"*", "internode~800 Gbps per node", "nics", "8 x 100", "800 Gb/s a node"},
     {"*", "internode~400 Gbps per node", "nics", "4 x 100", "400 Gb/s a node, the cloud's four adapters"},
     {"*", "internode~400 Gb/s", "nics", "gpu x 400", "stated per GPU"},
