@@ -52,6 +52,7 @@ struct SoftwareFeatures {
     double fsdp_copy_bytes = 15;         ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
     double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
     double host_per_layer_s = 0;         ///< and per layer pass
+    double host_per_step_s = 0;          ///< and per step, with the GPU idle: loss and norm read, log, next batch
     bool cuda_graphs = false;            ///< host cost is nil
     bool p2p_overlap = false;            ///< interleaved schedule: sends and receives off the compute stream
     bool p2p_scatter_gather = true;      ///< without SP: send 1/tp, all-gather inside the node

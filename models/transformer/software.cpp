@@ -235,7 +235,9 @@ SoftwareFeatures nanotron_2024() {
     f.fp32_reduce = true;
     f.logits_memory_per_logit = 8;
     f.loss_bytes_per_logit = 52;
+    f.host_waits_for_messages = true;
     f.host_per_layer_s = 1.65e-3;
+    f.host_per_step_s = 0.05;
     f.tp_backward_overlap = true;
     f.allocator_expandable = false;
     f.sources = {
@@ -250,6 +252,11 @@ SoftwareFeatures nanotron_2024() {
         "8 bytes held per logit: fp32 copy and fp32 softmax; 52 moved: cast 6, maximum 4, difference 8, exponential 8, "
         "sum "
         "4, quotient 8, backward product 8 and cast 6 (_ShardedCrossEntropy)",
+        "the CPU reads shape and type of every pipeline message before it issues what follows: "
+        "parallel/pipeline_parallel/p2p.py",
+        "0.05 s a step: loss averaged over ranks and read, norm read, log, next batch; fitted on the rows of its sweep "
+        "with tp "
+        "1 and 4 or 8 pipeline stages on 8 to 128 GPUs, which all miss that much",
         "1.65 ms a layer pass: fitted on the host-bound rows of its layout sweep (tp 4 and 8, one pipeline stage, "
         "micro-batch 1 and 2 on 8 to 64 GPUs), where a layer takes 4.3 ms forward and backward whatever tp is",
         "25 us per kernel: eager PyTorch issues one in 10-45 us (estimate)",
