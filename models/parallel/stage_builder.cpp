@@ -185,6 +185,19 @@ void StageBuilder::deferred_head() {
             reduce_unit(unit, chunk, true);
 }
 
+// What the CPU does between steps while the GPU has nothing to run.
+void StageBuilder::host_of_step() {
+    if (software_.host_per_step_s == 0)
+        return;
+    Operation op;
+    op.kind = OpKind::host;
+    op.host_sync = true;
+    op.payload = static_cast<std::uint32_t>(p_.durations.size());
+    op.label = label("between steps", Account::host_bound, Phase::none);
+    p_.durations.push_back(picoseconds_from_s(software_.host_per_step_s));
+    push(std::move(op));
+}
+
 // Streams that are used, numbered without gaps; the compute stream stays 0.
 void StageBuilder::compact_streams() {
     std::uint8_t number[kStreamNames] = {};
@@ -223,6 +236,7 @@ std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::i
         schedule_block(block);
     deferred_head();
     reduce_at_end();
+    host_of_step();
     Operation end;
     end.kind = OpKind::step_end;
     end.label = label("step end", Account::idle, Phase::none);

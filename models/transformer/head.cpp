@@ -72,7 +72,7 @@ std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const S
     const Precision precision = detail::wide(s.precision);
     loss(list, f);
     list.gemm(n.tokens, n.hidden, n.vocab, precision, Account::gemm_ideal);
-    list.gemm(n.vocab, n.hidden, n.tokens, precision, Account::gemm_ideal, 1, f.fp32_gradients);
+    list.weight_gradient(n.vocab, n.hidden, n.tokens, precision);
     list.norm_data(a.rms_norm);
     list.norm_weight(a.rms_norm);
     return list.take();
@@ -120,7 +120,7 @@ std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, co
 std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
     KernelList list(a, s, f);
     const detail::LocalSizes& n = list.sizes();
-    list.gemm(n.vocab, n.hidden, n.tokens, detail::wide(s.precision), Account::gemm_ideal, 1, f.fp32_gradients);
+    list.weight_gradient(n.vocab, n.hidden, n.tokens, detail::wide(s.precision));
     return list.take();
 }
 

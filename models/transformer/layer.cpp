@@ -53,6 +53,15 @@ void context_copy(KernelList& list, const SoftwareFeatures& f) {
         list.pass(4, list.sizes().tokens * list.sizes().value);
 }
 
+/// q, k, v leave the joint product by a copy; k and v are joined, turned and split again (nanotron's attention block).
+void packed_copies(KernelList& list, const SoftwareFeatures& f) {
+    if (!f.packed_copies)
+        return;
+    const LocalSizes& n = list.sizes();
+    list.pass(4, n.tokens * (n.query + 2 * n.key_value));
+    list.pass(4, n.tokens * 2 * n.key_value, 0, 2);
+}
+
 void exchange_copies(KernelList& list, const Shard& s, std::int64_t width) {
     if (s.ulysses && s.cp > 1)
         list.pass(4, list.sizes().tokens * width, 0, 2);
@@ -73,6 +82,7 @@ void attention_forward(KernelList& list, const Architecture& a, const Shard& s, 
             list.norm_forward(true, n.tokens * n.heads, a.head_dim);
             list.norm_forward(true, n.tokens * n.kv_heads, a.head_dim);
         }
+        packed_copies(list, f);
         if (a.rotary)
             list.rotary(n.tokens * n.query, n.tokens * n.key_value);
     }
@@ -99,7 +109,8 @@ void attention_data(KernelList& list, const Architecture& a, const Shard& s, con
         list.norm_data(true, n.tokens * n.heads, a.head_dim);
         list.norm_data(true, n.tokens * n.kv_heads, a.head_dim);
     }
-    if (!f.split_projections)
+    packed_copies(list, f);
+    if (!f.split_projections && !f.packed_copies)
         list.pass(4, n.tokens * (n.query + 2 * n.key_value));
     list.linear_data(qkv_linear(a, n, f));
 }

@@ -43,12 +43,16 @@ struct SoftwareFeatures {
     bool tensor_replay = false;          ///< memory by replaying every tensor (models/parallel/eager_replay.hpp)
     bool fp32_gradients = true;          ///< weight gradients accumulate in fp32 in the GEMM
     bool fp32_reduce = true;             ///< gradients travel in fp32
+    bool accumulate_apart = false;       ///< the product writes a 16-bit gradient, a pass of its own adds it to the sum
+    bool fused_norms = false;            ///< eager: RMSNorm and rotary are single kernels all the same
+    bool packed_copies = false;          ///< flash on q and a packed k, v: copies between layouts around it
     bool split_projections = false;      ///< q, k, v and gate, up are GEMMs of their own
     double loss_bytes_per_logit = 24;    ///< whole forward + backward of the loss, memory traffic
     double logits_memory_per_logit = 6;  ///< bytes held at the peak of the loss (6: bf16 logits + fp32 softmax)
     double fsdp_copy_bytes = 15;         ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
     double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
     double host_per_layer_s = 0;         ///< and per layer pass
+    double host_per_step_s = 0;          ///< and per step, with the GPU idle: loss and norm read, log, next batch
     bool cuda_graphs = false;            ///< host cost is nil
     bool p2p_overlap = false;            ///< interleaved schedule: sends and receives off the compute stream
     bool p2p_scatter_gather = true;      ///< without SP: send 1/tp, all-gather inside the node
