@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "models/collectives/exchange.hpp"
 #include "models/parallel/eager_replay.hpp"
+#include "models/parallel/group_book.hpp"
 #include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
@@ -18,87 +17,7 @@ namespace {
 
 using program::Program;
 
-// Thread blocks of a node-aware dispatch (DeepEP's default in training).
-constexpr int kDispatchSms = 24;
-
-// Groups, shapes, plans and demands of one slot.
-class GroupBook {
-public:
-    GroupBook(Program& program, const CommModel& comm) : p_(program), comm_(comm) {}
-
-    std::uint32_t add(std::string name, std::vector<std::uint32_t> members) {
-        std::vector<GpuId> gpus;
-        for (const std::uint32_t rank : members)
-            gpus.push_back(GpuId{rank});
-        comm_groups_.push_back(comm_.make_group(gpus));
-        const auto [at, fresh] =
-            shapes_.try_emplace(comm_groups_.back().shape_hash, static_cast<std::uint32_t>(examples_.size()));
-        if (fresh)
-            examples_.push_back(static_cast<std::uint32_t>(p_.groups.size()));
-        p_.groups.push_back({std::move(name), std::move(members), at->second, {}});
-        return static_cast<std::uint32_t>(p_.groups.size() - 1);
-    }
-
-    // Plans of every (call, shape) pair that occurs.
-    void plan(const std::vector<CallInfo>& calls, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& used) {
-        p_.plans.assign(calls.size(), std::vector<program::Plan>(examples_.size()));
-        chosen_.assign(calls.size(), std::vector<CollectivePlan>(examples_.size()));
-        std::vector<std::map<std::tuple<Collective, Algorithm, int, std::uint32_t>, std::uint32_t>> classes(
-            examples_.size());
-        struct Needed {
-            Collective kind;
-            CollectivePlan plan;
-            std::uint32_t index;
-            const CallInfo* own;
-        };
-        std::vector<std::vector<Needed>> needed(examples_.size());
-        for (const auto& [call, shape] : used) {
-            const CallInfo& info = calls[call];
-            const CommGroup& group = comm_groups_[examples_[shape]];
-            const bool own = info.moe.tokens > 0 || info.imbalance > 1;
-            CollectivePlan plan = own ? exchange(group, info).plan : comm_.plan(group, info.kind, info.bytes);
-            program::Plan& out = p_.plans[call][shape];
-            const auto part = [&](std::int64_t whole) { return (whole * info.share + 999) / 1000; };
-            out.latency = part(plan.latency);
-            out.uses_nvlink = plan.uses_nvlink;
-            out.uses_network = plan.uses_network;
-            for (const PlannedActivity& activity : plan.activities) {
-                // exchanges of their own load links by traffic, not by algorithm and channels
-                const auto key = std::make_tuple(info.kind, plan.algorithm,
-                                                 own ? -1 - static_cast<int>(call) : plan.channels, activity.demand);
-                const auto [at, fresh] =
-                    classes[shape].try_emplace(key, static_cast<std::uint32_t>(needed[shape].size()));
-                if (fresh)
-                    needed[shape].push_back({info.kind, plan, activity.demand, own ? &info : nullptr});
-                out.activities.push_back({part(activity.work), activity.weight, activity.cap, at->second});
-            }
-            chosen_[call][shape] = std::move(plan);
-        }
-        for (std::size_t g = 0; g < p_.groups.size(); ++g) {
-            for (const Needed& need : needed[p_.groups[g].shape]) {
-                p_.groups[g].demands.push_back(static_cast<std::uint32_t>(p_.demands.size()));
-                p_.demands.push_back(need.own ? exchange(comm_groups_[g], *need.own).demands.at(need.index)
-                                              : comm_.demand(comm_groups_[g], need.kind, need.plan, need.index));
-            }
-        }
-    }
-    const CollectivePlan& chosen(std::uint32_t call, std::uint32_t shape) const { return chosen_[call][shape]; }
-
-private:
-    PlannedExchange exchange(const CommGroup& group, const CallInfo& info) const {
-        if (info.moe.tokens > 0)
-            return comm_.expert_exchange(group, info.moe, kDispatchSms);
-        const double most = std::min(info.imbalance, static_cast<double>(group.ranks));
-        return comm_.exchange(group, imbalanced_all_to_all(group.ranks, info.bytes, most));
-    }
-
-    Program& p_;
-    const CommModel& comm_;
-    std::vector<CommGroup> comm_groups_;
-    std::map<std::uint64_t, std::uint32_t> shapes_;
-    std::vector<std::uint32_t> examples_;
-    std::vector<std::vector<CollectivePlan>> chosen_;
-};
+constexpr std::uint32_t kMostValidated = 4096;  ///< ranks of a program that is checked rank by rank
 
 std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, const SoftwareFeatures& software) {
     const Layout& l = plan.layout;
@@ -119,7 +38,7 @@ public:
           comm_(comm),
           costs_(compute, software),
           map_(plan.layout),
-          book_(out_.program, comm) {}
+          book_(out_.program, cluster, comm) {}
 
     CompiledStep run(std::int64_t steps) {
         build_templates(steps);
@@ -129,6 +48,9 @@ public:
         route_to_host();
         out_.program.costs = costs_.take();
         count_flops();
+        // Larger jobs repeat what these have.
+        if (map_.world() > kMostValidated)
+            return std::move(out_);
         if (const std::string broken = program::validate(out_.program); !broken.empty())
             throw std::logic_error("compiled program: " + broken);
         return std::move(out_);

@@ -263,7 +263,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     if (options.split_waiting)
         split_waiting(result, *built, options.fold);
     if (options.critical_path)
-        fill_critical_path(result, run, step_run.program);
+        fill_critical_path(result, run, step_run.is_folded ? step_run.folded : compiled.program);
     result.hints = limit_hints(result);
     if (scenario.compression_warmup > 0)
         result.warmup_ps = warming_step(scenario, options);

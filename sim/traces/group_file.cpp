@@ -21,7 +21,8 @@ std::vector<std::uint32_t> ranks_of(const json& list) {
     members.reserve(list.size());
     for (const json& item : list) {
         if (!item.is_number_integer() || item < 0 || item > 0x7FFFFFFF)
-            throw std::runtime_error(fmt::format("rank {} is no whole number from 0", importers::quoted(item.dump())));
+            throw std::runtime_error(
+                fmt::format("rank {} is no whole number from 0", importers::in_quotes(item.dump())));
         members.push_back(item.get<std::uint32_t>());
     }
     return members;
@@ -66,7 +67,7 @@ GroupNames read_group_file(const std::string& path, Workload& workload, std::uin
     if (!root.is_object())
         source.refuse(1, "groups are written {\"1\": [0, 1], \"2\": [2, 3]}");
     if (!twice.empty())
-        source.refuse(0, fmt::format("group {} is there twice", importers::quoted(twice)));
+        source.refuse(0, fmt::format("group {} is there twice", importers::in_quotes(twice)));
     GroupNames names;
     for (const auto& entry : root.items()) {
         const std::string& name = entry.key();
@@ -76,7 +77,7 @@ GroupNames read_group_file(const std::string& path, Workload& workload, std::uin
         };
         const auto number = importers::to_unsigned(name);
         if (!number || *number > 0x7FFFFFFF)
-            refuse(fmt::format("group {}: a whole number is expected as its name", importers::quoted(name)));
+            refuse(fmt::format("group {}: a whole number is expected as its name", importers::in_quotes(name)));
         if (*number == 0)
             refuse("group 0 is kept for all ranks");
         try {
@@ -120,7 +121,8 @@ bool read_process_groups(std::string_view inputs, Workload& workload, std::uint3
                     : known != workload.groups.end() ? static_cast<std::uint32_t>(known - workload.groups.begin())
                                                      : enter_group(workload, text_name, std::move(members), ranks);
         } catch (const std::runtime_error& error) {
-            throw std::runtime_error(fmt::format("process group {}: {}", importers::quoted(text_name), error.what()));
+            throw std::runtime_error(
+                fmt::format("process group {}: {}", importers::in_quotes(text_name), error.what()));
         }
         names.insert_or_assign(text_name, group);
         found = true;

@@ -33,10 +33,10 @@ JsonFile::JsonFile(const std::string& path, const std::vector<std::string_view>&
     if (!root->is_object())
         source_.refuse(1, "a JSON object, {\"key\": value, ...}, is expected");
     if (!twice.empty())
-        source_.refuse(line_of(twice), fmt::format("key {} is there twice", importers::quoted(twice)));
+        source_.refuse(line_of(twice), fmt::format("key {} is there twice", importers::in_quotes(twice)));
     for (const auto& [key, value] : root->items()) {
         if (std::find(known.begin(), known.end(), key) == known.end()) {
-            source_.refuse(line_of(key), fmt::format("key {} is unknown{}", importers::quoted(key),
+            source_.refuse(line_of(key), fmt::format("key {} is unknown{}", importers::in_quotes(key),
                                                      importers::did_you_mean(key, known)));
         }
     }
@@ -62,7 +62,8 @@ double JsonFile::number(std::string_view key, double low, double high, double ot
         return otherwise;
     const json& value = at(key);
     if (!value.is_number() || !(value.get<double>() >= low && value.get<double>() <= high))
-        refuse(key, fmt::format("{}: a number from {} to {} is expected", importers::quoted(value.dump()), low, high));
+        refuse(key,
+               fmt::format("{}: a number from {} to {} is expected", importers::in_quotes(value.dump()), low, high));
     return value.get<double>();
 }
 
@@ -81,7 +82,7 @@ bool JsonFile::flag(std::string_view key) const {
     if (value.is_boolean())
         return value.get<bool>();
     if (!value.is_number_integer() || (value != 0 && value != 1))
-        refuse(key, fmt::format("{}: 0 or 1 is expected", importers::quoted(value.dump())));
+        refuse(key, fmt::format("{}: 0 or 1 is expected", importers::in_quotes(value.dump())));
     return value == 1;
 }
 
@@ -91,7 +92,7 @@ std::string JsonFile::word(std::string_view key, const std::vector<std::string_v
     const json& value = at(key);
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (!value.is_string() || std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-        refuse(key, fmt::format("{} is expected, not {}{}", fmt::join(allowed, ", "), importers::quoted(text),
+        refuse(key, fmt::format("{} is expected, not {}{}", fmt::join(allowed, ", "), importers::in_quotes(text),
                                 importers::did_you_mean(text, allowed)));
     }
     return text;

@@ -143,7 +143,7 @@ void ListBuilder::fill_collective(TraceNode& node, const GroupNames& names, Buil
     const GroupUse use = binding_.group_of(raw_, names);
     if (!binding_.is_member(use.group)) {
         binding_.refuse(raw_, fmt::format("rank {} is no member of group {}", binding_.rank(),
-                                          importers::quoted(binding_.workload().groups[use.group].name)));
+                                          importers::in_quotes(binding_.workload().groups[use.group].name)));
     }
     if (binding_.is_alone(use)) {
         node.kind = NodeKind::skipped;
@@ -192,8 +192,8 @@ void ListBuilder::sort_by_id(std::string_view bytes, const std::vector<RecordPla
                 const std::vector<std::string>& names = binding_.workload().names;
                 throw ImportError(binding_.file(), 0,
                                   fmt::format("id {} occurs twice, as {} and as {}", id,
-                                              importers::quoted(names[list_.nodes[first].name]),
-                                              importers::quoted(names[list_.nodes[record].name])));
+                                              importers::in_quotes(names[list_.nodes[first].name]),
+                                              importers::in_quotes(names[list_.nodes[record].name])));
             }
             ++equal_nodes_;
             built.node_of[record] = static_cast<std::uint32_t>(kept - 1);

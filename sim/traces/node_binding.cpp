@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  ///< of one operat
 }  // namespace
 
 void NodeBinding::refuse(const ChakraNode& node, const std::string& sentence) const {
-    throw ImportError(file_, 0, fmt::format("node {} {}: {}", node.id, importers::quoted(node.name), sentence));
+    throw ImportError(file_, 0, fmt::format("node {} {}: {}", node.id, importers::in_quotes(node.name), sentence));
 }
 
 void NodeBinding::decode(std::string_view record, std::size_t number, ChakraNode& node) const {
@@ -26,7 +26,7 @@ void NodeBinding::decode(std::string_view record, std::size_t number, ChakraNode
     } catch (const std::runtime_error& error) {
         throw ImportError(
             file_, 0,
-            fmt::format("record {}, node {} {}: {}", number, node.id, importers::quoted(node.name), error.what()));
+            fmt::format("record {}, node {} {}: {}", number, node.id, importers::in_quotes(node.name), error.what()));
     }
 }
 
@@ -43,9 +43,9 @@ GroupUse NodeBinding::group_of(const ChakraNode& node, const GroupNames& names) 
         }
         if (at == names.end()) {
             refuse(node, names.empty() ? fmt::format("group {} (pg_name): no groups are known, give them with --groups",
-                                                     importers::quoted(name))
+                                                     importers::in_quotes(name))
                                        : fmt::format("group {} (pg_name) is not among the {} known ones",
-                                                     importers::quoted(name), names.size()));
+                                                     importers::in_quotes(name), names.size()));
         }
         use.group = at->second;
     }

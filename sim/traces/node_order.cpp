@@ -77,7 +77,7 @@ std::string circle_of(const NodeList& list, const std::vector<std::string>& name
     constexpr std::size_t kShown = 4;
     for (std::size_t i = 0; i < std::min(length, kShown); ++i) {
         const TraceNode& node = list.nodes[*(begin + static_cast<std::ptrdiff_t>(i))];
-        text += fmt::format("node {} {} for ", node.id, importers::quoted(names[node.name]));
+        text += fmt::format("node {} {} for ", node.id, importers::in_quotes(names[node.name]));
     }
     if (length > kShown)
         text += fmt::format("{} more for ", length - kShown);

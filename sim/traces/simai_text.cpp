@@ -48,14 +48,15 @@ private:
     double number(std::size_t line, std::string_view text, const char* what, double most) const {
         const auto value = importers::to_number(text);
         if (!value || !(*value >= 0 && *value <= most))
-            refuse(line, fmt::format("{} {}: a number from 0 to {} is expected", what, importers::quoted(text), most));
+            refuse(line,
+                   fmt::format("{} {}: a number from 0 to {} is expected", what, importers::in_quotes(text), most));
         return *value;
     }
     std::uint32_t whole(std::size_t line, std::string_view text, std::string_view what, std::uint32_t least) const {
         const auto value = importers::to_unsigned(text);
         if (!value || *value < least || *value > 100'000'000)
             refuse(line,
-                   fmt::format("{} {}: a whole number from {} is expected", what, importers::quoted(text), least));
+                   fmt::format("{} {}: a whole number from {} is expected", what, importers::in_quotes(text), least));
         return static_cast<std::uint32_t>(*value);
     }
 
@@ -66,7 +67,7 @@ private:
                                                                "HYBRID_TRANSFORMER_FWD_IN_BCKWD"};
         const auto policy = std::find(policies.begin(), policies.end(), words[0]);
         if (policy == policies.end()) {
-            refuse(line, fmt::format("policy {}: {} are simulated{}", importers::quoted(words[0]),
+            refuse(line, fmt::format("policy {}: {} are simulated{}", importers::in_quotes(words[0]),
                                      fmt::join(policies, ", "), importers::did_you_mean(words[0], policies)));
         }
         out_.header.policy = static_cast<Policy>(std::min<std::ptrdiff_t>(policy - policies.begin(), 2));
@@ -107,8 +108,8 @@ private:
                                                                    "checkpoints",
                                                                    "checkpoint_initiates",
                                                                    "pp_comm"};
-                refuse(line,
-                       fmt::format("key {} is unknown{}", importers::quoted(key), importers::did_you_mean(key, keys)));
+                refuse(line, fmt::format("key {} is unknown{}", importers::in_quotes(key),
+                                         importers::did_you_mean(key, keys)));
             }
         }
         if (out_.header.gpus != 0 && out_.header.gpus != ranks_)
@@ -153,9 +154,9 @@ private:
         } else {
             static const std::vector<std::string_view> known = {"NONE",          "ALLREDUCE", "ALLGATHER",
                                                                 "REDUCESCATTER", "ALLTOALL",  "BROADCAST"};
-            refuse(line,
-                   fmt::format("collective {} is unknown; {} are, with _EP or _DP_EP behind them{}",
-                               importers::quoted(word), fmt::join(known, ", "), importers::did_you_mean(name, known)));
+            refuse(line, fmt::format("collective {} is unknown; {} are, with _EP or _DP_EP behind them{}",
+                                     importers::in_quotes(word), fmt::join(known, ", "),
+                                     importers::did_you_mean(name, known)));
         }
         if (out.bytes == 0)
             out.kind.reset();

@@ -79,7 +79,7 @@ DimensionAlgorithm algorithm_of(const JsonFile& file, std::string_view key, cons
         return out;
     static const std::vector<std::string_view> names = {
         "ring", "oneRing", "direct", "oneDirect", "halvingDoubling", "oneHalvingDoubling", "doubleBinaryTree"};
-    file.refuse(key, fmt::format("algorithm {} is unknown; {} are known{}", importers::quoted(text),
+    file.refuse(key, fmt::format("algorithm {} is unknown; {} are known{}", importers::in_quotes(text),
                                  fmt::join(names, ", "), importers::did_you_mean(text, names)));
 }
 

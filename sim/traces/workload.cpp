@@ -20,7 +20,7 @@ std::string Workload::file_of(std::uint32_t rank) const {
 }
 
 std::string describe(const Workload& workload, const TraceNode& node) {
-    return fmt::format("node {} {}", node.id, importers::quoted(workload.names[node.name]));
+    return fmt::format("node {} {}", node.id, importers::in_quotes(workload.names[node.name]));
 }
 
 }  // namespace fabricast::traces
