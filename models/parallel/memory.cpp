@@ -106,6 +106,14 @@ Bytes host_bytes(const Architecture& a, const TrainingPlan& plan, const Software
     return out + optimizer_bytes(plan.optimizer, plan.precision, own) + own.elements * gradient;
 }
 
+Bytes checkpoint_bytes(const Architecture& a, const TrainingPlan& plan) {
+    TrainingPlan alone = plan;
+    alone.layout = {};
+    const Updated all = stage_update(a, alone, 0, stage_parameters(a, alone.layout, 0));
+    const Bytes weight = plan.precision == Precision::fp32 ? 4 : 2;
+    return weight * all.total() + optimizer_bytes(plan.optimizer, plan.precision, all);
+}
+
 Bytes outside_tensors(const TrainingPlan& plan, std::int64_t stage) {
     const Layout& l = plan.layout;
     const int groups = 1 + (l.tp > 1) + (l.dp > 1) + (l.tp * l.pp > 1);

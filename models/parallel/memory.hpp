@@ -26,6 +26,9 @@ void set_base_memory(program::Template& t, const Architecture& a, const Training
 Bytes host_bytes(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, std::int64_t stage,
                  const StageParameters& parameters);
 
+/// What a checkpoint of the whole model holds: weights and optimizer state, each once.
+Bytes checkpoint_bytes(const Architecture& a, const TrainingPlan& plan);
+
 /// Context and communicators of a rank of a replayed stack.
 Bytes outside_tensors(const TrainingPlan& plan, std::int64_t stage);
 

@@ -184,6 +184,12 @@ std::string full_text(const Result& result, bool color, bool unicode) {
         print_stages(page, result.step);
     }
     print_memory(page, result.memory);
+    if (result.checkpoint_bytes > 0)
+        page.add(fmt::format("  a checkpoint with the optimizer's state ({}) is {}",
+                             optimizer_text(scenario.training.optimizer),
+                             decimal_bytes(static_cast<double>(result.checkpoint_bytes))),
+                 Paint::dim)
+            .end();
     print_host(page, result);
     print_communication(page, result.communication);
     print_critical_path(page, result.critical_path);

@@ -98,6 +98,7 @@ ordered_json definitions_json(const Scenario& scenario) {
          "accounts comm_* and contention / all accounts; overlapped communication costs nothing"},
         {"bubble_fraction", "account bubble / all accounts"},
         {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
+        {"checkpoint_bytes", "weights and optimizer state of the whole model, each once"},
         {"busbw", "as nccl-tests counts it, one call alone on the network"},
         {"units", "GB is 10^9 bytes, GiB is 2^30 bytes"},
         {"run",
@@ -265,6 +266,7 @@ std::string result_json(const Result& result) {
     json["memory"] = memory_json(result.memory);
     json["host_memory"] = {{"bytes", result.host_bytes},
                            {"capacity_bytes", static_cast<std::int64_t>(scenario.node.host_memory_bytes)}};
+    json["checkpoint_bytes"] = result.checkpoint_bytes;
     json["communication"] = communication_json(result.communication);
     json["critical_path"] = critical_path_json(result);
     json["expect"] = expect_json(result);

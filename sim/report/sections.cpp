@@ -64,6 +64,27 @@ void print_run(Page& page, const Result& result, const Headline& h) {
 
 }  // namespace
 
+std::string methods_text(const TrainingPlan& t) {
+    std::string out;
+    const auto say = [&](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
+    if (!(t.optimizer == Optimizer{}))
+        say(optimizer_text(t.optimizer));
+    if (t.offload.optimizer > 0)
+        say(fmt::format("{:.0f} % of the optimizer{} on the host", 100 * t.offload.optimizer,
+                        t.offload.parameters ? " and the weights" : ""));
+    else if (t.offload.parameters)
+        say("weights on the host");
+    if (t.document > 0)
+        say(fmt::format("packed, {} tokens a document", t.document));
+    const CompressedTraffic& c = t.compression;
+    for (const auto& [what, method] : {std::pair{"gradients", c.gradients},
+                                       {"parameters", c.parameters},
+                                       {"tensor-parallel traffic", c.tensor_parallel}})
+        if (method != Compression::none)
+            say(fmt::format("{} in {}", what, compression_name(method)));
+    return out;
+}
+
 void print_verdict(Page& page, const Result& result) {
     const Scenario& s = *result.scenario;
     const std::int64_t gpus = std::int64_t{s.nodes} * s.node.gpus;
@@ -78,11 +99,9 @@ void print_verdict(Page& page, const Result& result) {
                          schedule_text(t.layout.schedule), t.global_batch, t.sequence, t.micro_batch,
                          precision_text(t.precision), recompute_text(t.recompute)),
              Paint::dim);
-    if (!(t.optimizer == Optimizer{}))
-        page.add(fmt::format(", {}", optimizer_text(t.optimizer)), Paint::dim);
-    if (t.offload.active())
-        page.add(t.offload.parameters ? ", weights on the host" : ", optimizer on the host", Paint::dim);
     page.end();
+    if (const std::string methods = methods_text(t); !methods.empty())
+        page.add("  ").add(methods, Paint::dim).end();
 }
 
 void print_headline(Page& page, const Result& result) {

@@ -40,6 +40,11 @@ void fill_offload(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     o.overlap = answers.get("training.offload.overlap").flag;
     o.host_bytes_per_s =
         s.node.host_memory_bytes_per_s * s.software.host_update_share / static_cast<double>(s.node.gpus);
+    if (s.node.cpu == "arm" && !answers.given("cluster.node.pcie"))
+        s.notes.push_back(
+            fmt::format("training.offload: copies of {} are counted over a link of {:.3g} GB/s; the chip-to-chip "
+                        "link to Grace reaches 300-350 (450 nominal), which cluster.node.pcie can say",
+                        s.node.name, s.gpu.pcie_bytes_per_s / 1e9));
     s.offload_where = answers.place("training.offload").text();
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/compute/spread.hpp"
+#include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
 #include "models/transformer/software.hpp"
@@ -206,6 +207,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     const std::vector<StageSummary> stages =
         stage_memory(scenario.model, scenario.training, scenario.software, compute);
     result.memory = memory_table(stages, scenario.gpu);
+    result.checkpoint_bytes = checkpoint_bytes(scenario.model, scenario.training);
     constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
     if (scenario.training.offload.active()) {
         result.host_bytes = most_on_host(scenario, stages);

@@ -70,8 +70,9 @@ struct Result {
     StepResult step;
     std::optional<WaitingSplit> waiting;  ///< by a re-run with equal stages, where one was asked for and ended
     std::vector<StageMemory> memory;
-    std::int64_t host_bytes = 0;  ///< offloaded state of the server that has most
-    Picoseconds warmup_ps = 0;    ///< a step before gradients are compressed; 0: no such steps
+    std::int64_t checkpoint_bytes = 0;  ///< weights and optimizer state of the whole model
+    std::int64_t host_bytes = 0;        ///< offloaded state of the server that has most
+    Picoseconds warmup_ps = 0;          ///< a step before gradients are compressed; 0: no such steps
     std::vector<CommRow> communication;
     std::vector<CriticalEntry> critical_path;  ///< by account and phase, longest first; may be empty
     std::uint64_t events = 0, fingerprint = 0, ranks_simulated = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/parallel/compiler.hpp"
+#include "models/parallel/memory.hpp"
 #include "tests/models/parallel/jobs.hpp"
 
 namespace fabricast {
@@ -59,6 +60,18 @@ TEST(StageUpdate, MemoryOfOptimizers) {
     const double embeddings = 2 * 128256.0 * 4096 / 8;
     EXPECT_NEAR(optimizer({.kind = OptimizerKind::muon}), 8 * (parameters - embeddings) + 12 * embeddings,
                 0.02 * 8 * parameters);
+}
+
+// 14 bytes a parameter of a checkpoint with Adam's state: BLOOM 176B, 2.3 TB.
+TEST(StageUpdate, CheckpointsOfTheWholeModel) {
+    TrainingPlan plan;
+    const Architecture& a = *find_architecture("gpt3-175b");
+    const auto parameters = static_cast<double>(count_parameters(a, padded_vocab(a, 1)).total());
+    EXPECT_NEAR(static_cast<double>(checkpoint_bytes(a, plan)) / (14 * parameters), 1, 1e-9);
+    plan.layout = {.tp = 8, .pp = 8, .dp = 2, .zero = 1};
+    EXPECT_NEAR(static_cast<double>(checkpoint_bytes(a, plan)) / (14 * parameters), 1, 1e-9);
+    plan.optimizer.kind = OptimizerKind::adam_8bit;
+    EXPECT_NEAR(static_cast<double>(checkpoint_bytes(a, plan)) / (8 * parameters), 1, 0.01);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(Optimizer, StateBytesAreThePublishedOnes) {
     narrow.block = 2048;
     EXPECT_NEAR(bytes_a_parameter(narrow), 2 + 2 * 4.0 / 2048, 1e-4);
     EXPECT_EQ(optimizer_bytes(narrow, Precision::bf16, elements(2049)), 2 * (2049 + 2 * 4));
-    // FP8-LM: master 2, first moment 1, second 2 bytes: 16 bytes of a mixed-precision Adam become 6 with an 8-bit weight.
+    // FP8-LM: 16 bytes of master, gradient and moments become 6: 2 + 1 + 1 + 2, of which 5 are the optimizer's.
     EXPECT_EQ(bytes_a_parameter({.master = StateType::fp16, .first = StateType::fp8, .second = StateType::fp16}), 5);
     // DeepSeek-V3: moments in bf16.
     EXPECT_EQ(bytes_a_parameter({.first = StateType::bf16, .second = StateType::bf16}), 8);

@@ -105,6 +105,19 @@ TEST(ResultJson, PackedSequencesHaveTwoMfus) {
     EXPECT_EQ(full_text(sample_result(plain), false).find("whole sequences"), std::string::npos);
 }
 
+TEST(ResultJson, ScreensNameTheMethods) {
+    Scenario scenario = sample_scenario();
+    EXPECT_EQ(first_screen(sample_result(scenario), false).find("in int8"), std::string::npos);
+    scenario.training.optimizer = {.kind = OptimizerKind::muon, .first = StateType::bf16, .second = StateType::bf16};
+    scenario.training.document = 1792;
+    scenario.training.compression.parameters = Compression::int8;
+    const std::string line = "muon, moments bf16; packed, 1792 tokens a document; parameters in int8";
+    const std::string screen = first_screen(sample_result(scenario), false);
+    EXPECT_NE(screen.find(line), std::string::npos) << screen;
+    EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 25);
+    EXPECT_NE(full_text(sample_result(scenario), false).find(line), std::string::npos);
+}
+
 TEST(ResultJson, StepsBeforeCompressionCountInTheRun) {
     Scenario scenario = sample_scenario();
     Result result = sample_result(scenario);

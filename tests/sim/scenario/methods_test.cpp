@@ -44,6 +44,9 @@ TEST(OffloadKeys, CpuAndRefusals) {
     EXPECT_EQ(s.training.offload.optimizer, 0.5);
     // 614.4 GB/s of the server x 0.26 / 8 GPUs
     EXPECT_NEAR(s.training.offload.host_bytes_per_s, 614.4e9 * 0.26 / 8, 1);
+    EXPECT_TRUE(any_contains(
+        with({"training.offload=cpu", "cluster.node=alps-gh200", "training.layout={tp: 4, pp: 2, dp: 2}"}).notes,
+        "chip-to-chip link to Grace"));
     EXPECT_TRUE(refuses({"training.offload=nvme"}, "offload to NVMe drives is not modelled; cpu is"));
     EXPECT_TRUE(refuses({"training.offload={parameters: cpu}"}, "which is zero: 3; it is 0"));
     EXPECT_TRUE(refuses({"training.offload={fraction: 0.5}"}, "no optimizer is offloaded"));

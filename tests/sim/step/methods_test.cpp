@@ -162,6 +162,42 @@ TEST(Methods, OffloadOfThePublishedTable) {
     EXPECT_LT(all - beside, 0.45);
 }
 
+const std::string kOneV100 =
+    "cluster:\n"
+    "  nodes: 1\n"
+    "  node: {preset: aws-p3dn, gpus: 1, nics: 1, board: pcie, numa_nodes: 1, pcie_layout: phb}\n"
+    "model: {family: gpt, name: gpt, layers: 65, hidden: 4096, heads: 32, vocab: 50257, max_positions: 1024}\n"
+    "training:\n"
+    "  sequence: 1024 tokens\n"
+    "  global_batch: 8 sequences\n"
+    "  precision: fp16\n"
+    "  recompute: full\n"
+    "  layout: {dp: 1, zero: 2}\n"
+    "  software: deepspeed-2023\n";
+
+// ZeRO-Offload (arXiv:2101.06840): 13 G parameters train on a V100 of 32 GB, 1.4 G without it.
+TEST(Methods, LargestModelsOfZeroOffload) {
+    const auto fits = [](int layers, const char* device) {
+        const Forecast run =
+            run_text(kOneV100, {fmt::format("model.layers={}", layers), fmt::format("training.offload={}", device)});
+        return run.result.verdict != "out of memory";
+    };
+    EXPECT_TRUE(fits(65, "cpu"));   // 13.3 G
+    EXPECT_FALSE(fits(85, "cpu"));  // 17.3 G
+    EXPECT_TRUE(fits(6, "none"));   // 1.4 G
+    EXPECT_FALSE(fits(10, "none"));
+}
+
+// Its table 4: CPU-Adam on the two Xeon 8168 of a DGX-2, seconds for 1, 2, 4, 8 and 10 G parameters. The share of memory
+// bandwidth is the last row's.
+TEST(Methods, UpdatesOnTheCpuAsPublished) {
+    const Scenario s = parse_scenario(kOneV100, "test.yaml", {"training.offload=cpu"});
+    const double traffic = update_traffic(s.training.optimizer, s.training.precision, 4);
+    const std::pair<double, double> rows[] = {{1e9, 0.22}, {2e9, 0.51}, {4e9, 1.03}, {8e9, 2.41}, {10e9, 2.57}};
+    for (const auto& [parameters, published] : rows)
+        EXPECT_NEAR(parameters * traffic / s.training.offload.host_bytes_per_s / published, 1, 0.2) << parameters;
+}
+
 TEST(Methods, HostStateIsCountedAndBounded) {
     const Forecast run = run_text(kDense, {"training.offload=cpu"});
     // 8 ranks x 8.03 G / 32 x (12 of state + 4 of gradients)
