@@ -185,17 +185,20 @@ void StageBuilder::deferred_head() {
             reduce_unit(unit, chunk, true);
 }
 
-// What the CPU does between steps while the GPU has nothing to run.
-void StageBuilder::host_of_step() {
-    if (software_.host_per_step_s == 0)
-        return;
+// The CPU works while the GPU has nothing to run.
+void StageBuilder::host_work(double seconds, std::string_view what) {
     Operation op;
     op.kind = OpKind::host;
     op.host_sync = true;
     op.payload = static_cast<std::uint32_t>(p_.durations.size());
-    op.label = label("between steps", Account::host_bound, Phase::none);
-    p_.durations.push_back(picoseconds_from_s(software_.host_per_step_s));
+    op.label = label(what, Account::host_bound, Phase::none);
+    p_.durations.push_back(picoseconds_from_s(seconds));
     push(std::move(op));
+}
+
+void StageBuilder::host_of_step() {
+    if (software_.host_per_step_s > 0)
+        host_work(software_.host_per_step_s, "between steps");
 }
 
 // Streams that are used, numbered without gaps; the compute stream stays 0.

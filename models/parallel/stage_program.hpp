@@ -109,6 +109,8 @@ private:
     void schedule_block(const ScheduleBlock& block);
     void deferred_head();
     void host_of_step();
+    void host_work(double seconds, std::string_view what);
+    void copy_shards();
     void compact_streams();
     Bytes message_bytes() const {
         const bool cut = layout_.tp > 1 && (shard_.sequence_parallel || software_.p2p_scatter_gather);

@@ -9,6 +9,17 @@ namespace {
 // forward's gather; the backward has another copy-out, the copy-in, cast and pre-divide of the reduction. Estimate.
 constexpr double kShardCopyForwardShare = 0.3;
 
+// ZeRO-1 over lists of tensors, a shard of each on every rank (nanotron's reduce_scatter_coalesced, all_gather_coalesced and
+// the list forms of torch.distributed below them). Bytes a parameter: fp32 gradients flattened twice 16; 16-bit parameters
+// flattened, unpacked, copied to their places 12. The last copies are one by one, tensors x ranks of them.
+constexpr std::int64_t kShardListBytes = 28;
+
+// Weights of a layer: products, two norms.
+std::int64_t tensors_of_layer(const Architecture& a, const SoftwareFeatures& f) {
+    const std::int64_t split = f.split_projections ? 2 + (a.gated ? 1 : 0) : 0;
+    return 6 + split;
+}
+
 }  // namespace
 
 Kernel StageBuilder::shard_copies(const Unit& unit, Phase phase) const {
@@ -290,6 +301,21 @@ void StageBuilder::gather_after_optimizer() {
         }
     }
     emit();
+    if (software_.host_per_shard_s > 0 && layout_.zero == 1 && dense_.ranks > 1)
+        copy_shards();
+}
+
+void StageBuilder::copy_shards() {
+    std::int64_t tensors = 0;
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout_); ++chunk)
+        for (const Unit& unit : units(chunk))
+            tensors += unit.kind == Unit::Kind::layer ? tensors_of_layer(a_, software_) : 1;
+    Kernel copies;
+    copies.fusion = software_.fusion;
+    copies.bytes = kShardListBytes * parameters_.sum().dense;
+    add({copies});
+    flush("shard copies", Phase::gather);
+    host_work(software_.host_per_shard_s * static_cast<double>(tensors * dense_.ranks), "shard copies");
 }
 
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.

@@ -53,6 +53,7 @@ struct SoftwareFeatures {
     double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
     double host_per_layer_s = 0;         ///< and per layer pass
     double host_per_step_s = 0;          ///< and per step, with the GPU idle: loss and norm read, log, next batch
+    double host_per_shard_s = 0;         ///< ZeRO-1: and per tensor and rank, copied out of what was gathered
     bool cuda_graphs = false;            ///< host cost is nil
     bool p2p_overlap = false;            ///< interleaved schedule: sends and receives off the compute stream
     bool p2p_scatter_gather = true;      ///< without SP: send 1/tp, all-gather inside the node

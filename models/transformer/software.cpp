@@ -287,6 +287,7 @@ SoftwareFeatures nanotron_2024() {
     f.host_waits_for_messages = true;
     f.host_per_layer_s = 1.65e-3;
     f.host_per_step_s = 0.05;
+    f.host_per_shard_s = 5e-6;
     f.tp_backward_overlap = true;
     f.allocator_expandable = false;
     f.sources = {
@@ -303,6 +304,9 @@ SoftwareFeatures nanotron_2024() {
         "4, quotient 8, backward product 8 and cast 6 (_ShardedCrossEntropy)",
         "the CPU reads shape and type of every pipeline message before it issues what follows: "
         "parallel/pipeline_parallel/p2p.py",
+        "5 us per shard of a tensor copied one by one after the parameters were gathered (distributed.py): about a "
+        "launch; "
+        "sweep rows with ZeRO-1 against those without, one pipeline stage, want 4 to 6",
         "0.05 s a step: loss averaged over ranks and read, norm read, log, next batch; fitted on the rows of its sweep "
         "with tp "
         "1 and 4 or 8 pipeline stages on 8 to 128 GPUs, which all miss that much",

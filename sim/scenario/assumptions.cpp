@@ -189,6 +189,8 @@ void list_software(List& list, const Answers& answers, const Scenario& s) {
         feature("host_per_kernel", "per kernel", microseconds(f.host_per_kernel_s));
         if (f.host_per_layer_s > 0)
             feature("host_per_layer", "layer pass", microseconds(f.host_per_layer_s));
+        if (f.host_per_shard_s > 0 && s.training.layout.zero == 1)
+            feature("host_per_shard", "shard of a tensor", microseconds(f.host_per_shard_s));
         if (f.host_per_step_s > 0)
             feature("host_per_step", "a step", microseconds(f.host_per_step_s));
     }

@@ -344,7 +344,7 @@ TEST(Gradients, AccumulateInFp32OnlyForWeights) {
                 EXPECT_FALSE(k.accumulate_fp32);
             for (const Kernel& k : backward_weight_kernels(a, s, f, p)) {
                 if (k.kind == KernelKind::gemm) {
-                    EXPECT_EQ(k.accumulate_fp32, f.fp32_gradients);
+                    EXPECT_EQ(k.accumulate_fp32, f.fp32_gradients && !f.accumulate_apart);
                 }
             }
         }
