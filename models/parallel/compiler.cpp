@@ -140,7 +140,7 @@ private:
             program::Template& tmpl = out_.program.templates[t];
             StageSummary summary;
             const StageParameters parameters = stage_parameters(a_, l_, stage);
-            set_base_memory(tmpl, plan_, software_, parameters);
+            set_base_memory(tmpl, plan_, software_, compute_.gpu(), parameters);
             summary.parameters = parameters.total();
             summary.memory = stage_peak(a_, plan_, software_, compute_, stage, tmpl);
             summary.in_flight = most_in_flight(orders[static_cast<std::size_t>(stage)]);
@@ -392,7 +392,7 @@ std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan
             build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
-        set_base_memory(program.templates.back(), plan, software, parameters);
+        set_base_memory(program.templates.back(), plan, software, compute.gpu(), parameters);
         summary.parameters = parameters.total();
         summary.memory = stage_peak(a, plan, software, compute, stage, program.templates.back());
         summary.in_flight = most_in_flight(order);
