@@ -237,6 +237,8 @@ void read_entry(Section& in, bool derived, GpuSpec& out) {
     in.number("peak_bf16", Dimension::flop_rate, out.peak_bf16);
     in.number("peak_fp8", Dimension::flop_rate, out.peak_fp8);
     in.integer("memory", Dimension::mib, out.memory_mib);
+    if (in.has("driver_memory"))
+        in.integer("driver_memory", Dimension::mib, out.driver_memory_mib);
     in.number("hbm", Dimension::byte_rate, out.hbm_bytes_per_s);
     in.number("l2", Dimension::bytes, out.l2_bytes);
     in.number("nvlink_nominal", Dimension::byte_rate, out.nvlink_nominal_bytes_per_s);

@@ -48,6 +48,7 @@ struct GpuSpec {
     std::uint32_t sms;
     double peak_fp32, peak_tf32, peak_bf16, peak_fp8;  ///< dense FLOP/s; 0 = not supported
     std::int64_t memory_mib;                           ///< as the driver reports it
+    std::int64_t driver_memory_mib = 0;                ///< of it, kept by the driver; 0 = the report leaves it out
     double hbm_bytes_per_s;
     double l2_bytes;
     double nvlink_nominal_bytes_per_s;       ///< per direction, sum of links; 0 = none

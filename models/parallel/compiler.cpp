@@ -65,7 +65,7 @@ private:
             program::Template& tmpl = out_.program.templates[t];
             StageSummary summary;
             const StageParameters parameters = stage_parameters(a_, l_, stage);
-            set_base_memory(tmpl, a_, plan_, software_, stage, parameters);
+            set_base_memory(tmpl, a_, plan_, software_, compute_.gpu(), stage, parameters);
             summary.parameters = parameters.total();
             summary.host = host_bytes(a_, plan_, software_, stage, parameters);
             summary.memory = stage_peak(a_, plan_, software_, compute_, stage, tmpl);
@@ -350,7 +350,7 @@ std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan
             build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
-        set_base_memory(program.templates.back(), a, plan, software, stage, parameters);
+        set_base_memory(program.templates.back(), a, plan, software, compute.gpu(), stage, parameters);
         summary.parameters = parameters.total();
         summary.host = host_bytes(a, plan, software, stage, parameters);
         summary.memory = stage_peak(a, plan, software, compute, stage, program.templates.back());

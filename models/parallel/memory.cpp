@@ -18,6 +18,8 @@ constexpr Bytes kCommunicatorBytes = 392'000'000, kPairBytes = 342'000'000;
 // Reserved / allocated by the caching allocator: median 1.038, range 1.007-1.093 (344 published records, 8 GPUs).
 constexpr double kAllocatorOverhead = 0.038;
 
+Bytes context_of(const GpuSpec& gpu) { return kContextBytes + (gpu.driver_memory_mib << 20); }
+
 Bytes share(Bytes bytes, std::int64_t parts) { return (bytes + parts - 1) / parts; }
 
 Bytes& part(program::MemoryPeak& peak, MemoryCause cause) { return peak.parts[static_cast<std::size_t>(cause)]; }
@@ -64,7 +66,8 @@ program::MemoryPeak with_allocator(program::MemoryPeak peak) {
 }  // namespace
 
 void set_base_memory(program::Template& t, const Architecture& a, const TrainingPlan& plan,
-                     const SoftwareFeatures& software, std::int64_t stage, const StageParameters& parameters) {
+                     const SoftwareFeatures& software, const GpuSpec& gpu, std::int64_t stage,
+                     const StageParameters& parameters) {
     const Layout& l = plan.layout;
     const Held held = parameters.sum();
     const Sharding dense = dense_sharding(l), experts = expert_sharding(l);
@@ -89,7 +92,7 @@ void set_base_memory(program::Template& t, const Architecture& a, const Training
         optimizer.master = StateType::none;
     set(MemoryCause::optimizer,
         optimizer_bytes(optimizer, plan.precision, on_gpu(offload, stage_update(a, plan, stage, parameters))));
-    set(MemoryCause::context, kContextBytes);
+    set(MemoryCause::context, context_of(gpu));
     const int communicators = (l.tp > 1) + (replicas(l) * l.cp > 1) + (l.pp > 1) + (l.cp > 1) + (l.ep > 1);
     set(MemoryCause::communication, communicators * kCommunicatorBytes + kept_errors(a, plan, stage));
 }
@@ -114,25 +117,25 @@ Bytes checkpoint_bytes(const Architecture& a, const TrainingPlan& plan) {
     return weight * all.total() + optimizer_bytes(plan.optimizer, plan.precision, all);
 }
 
-Bytes outside_tensors(const TrainingPlan& plan, std::int64_t stage) {
+Bytes outside_tensors(const TrainingPlan& plan, const GpuSpec& gpu, std::int64_t stage) {
     const Layout& l = plan.layout;
     const int groups = 1 + (l.tp > 1) + (l.dp > 1) + (l.tp * l.pp > 1);
     const int neighbours = (stage > 0) + (stage + 1 < l.pp);
-    return kContextBytes + groups * kCommunicatorBytes + neighbours * kPairBytes;
+    return context_of(gpu) + groups * kCommunicatorBytes + neighbours * kPairBytes;
 }
 
 program::MemoryPeak stage_peak(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
                                const ComputeModel& compute, std::int64_t stage, const program::Template& t) {
     if (!replays_tensors(a, plan, software))
         return with_allocator(program::peak_memory(t));
-    const Bytes outside = outside_tensors(plan, stage);
+    const Bytes outside = outside_tensors(plan, compute.gpu(), stage);
     const Bytes capacity = (compute.gpu().memory_mib << 20) - outside;
     ReplayedMemory replayed = replay_stage(a, plan, software, compute, stage, capacity);
     if (replayed.failed)
         replayed = replay_stage(a, plan, software, compute, stage, std::numeric_limits<Bytes>::max() / 2);
     program::MemoryPeak peak;
     peak.parts = t.base_memory;
-    part(peak, MemoryCause::communication) = outside - kContextBytes;
+    part(peak, MemoryCause::communication) = outside - context_of(compute.gpu());
     Bytes state = 0;
     for (const MemoryCause cause : {MemoryCause::weights, MemoryCause::gradients, MemoryCause::optimizer})
         state += part(peak, cause);

@@ -44,7 +44,7 @@ Scenario scenario_of(const PublishedRun& run) {
 ReplayedMemory logged_stage(const PublishedRun& run, const Scenario& s, const ComputeModel& compute) {
     SoftwareFeatures software = s.software;
     software.host_waits_for_messages = run.notes.find("before a fix of the pipeline schedule") != std::string::npos;
-    const Bytes limit = (s.gpu.memory_mib << 20) - outside_tensors(s.training, 0);
+    const Bytes limit = (s.gpu.memory_mib << 20) - outside_tensors(s.training, s.gpu, 0);
     const ReplayedMemory within = replay_stage(s.model, s.training, software, compute, 0, limit);
     return within.failed
                ? replay_stage(s.model, s.training, software, compute, 0, std::numeric_limits<Bytes>::max() / 2)
