@@ -10,7 +10,8 @@
 // In a parallel block attention and MLP read one input: residual_attention is empty, residual_mlp sums both branches, and
 // norm_mlp is empty unless the block has separate norms.
 // Backward of qkv joins dQ, dK, dV into one tensor (4 bytes an element) unless the projections are GEMMs of their
-// own. Eager stacks copy the context between heads and tokens (4 bytes), as a transpose before the projection. Ulysses
+// own. packed_copies: q, k, v are copied out of the joint product (4), k and v joined and turned (4 + 4), and back the same
+// way, instead. Eager stacks copy the context between heads and tokens (4 bytes), as a transpose before the projection. Ulysses
 // packs and unpacks what it exchanges (2 x 4 bytes an element of Q, K, V and of the context, each way).
 // A kernel stands for a launch, so the sum of counts prices the host. Not counted: the kernels of communication, the
 // two small helpers of a flash backward (inside its measured rate).

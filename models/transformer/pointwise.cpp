@@ -15,6 +15,7 @@
 //   SwiGLU            SiLU 4, product 6; backward products 12, SiLU 6
 //   residual          dropout 5 apart from the sum 6
 //   LayerNorm, GeLU   are single kernels in eager mode as well
+// fused_norms: RMSNorm and rotary as on a fused stack, the rest eager.
 // Sources: PyTorch eager operators of the public Llama code; fused counts are those of Transformer Engine and
 // Megatron-LM kernels. Check: the public torchtitan ladder for an 8B (5762 tokens/s/GPU eager, 6667 compiled) leaves
 // 24 us a token, about 380 bytes per hidden element and layer at 0.63 of HBM; these counts give 418 with the

@@ -284,7 +284,6 @@ SoftwareFeatures nanotron_2024() {
     f.fp32_reduce = true;
     f.logits_memory_per_logit = 8;
     f.loss_bytes_per_logit = 52;
-    f.host_waits_for_messages = true;
     f.host_per_layer_s = 1.65e-3;
     f.host_per_step_s = 0.05;
     f.host_per_shard_s = 5e-6;
@@ -302,8 +301,6 @@ SoftwareFeatures nanotron_2024() {
         "8 bytes held per logit: fp32 copy and fp32 softmax; 52 moved: cast 6, maximum 4, difference 8, exponential 8, "
         "sum "
         "4, quotient 8, backward product 8 and cast 6 (_ShardedCrossEntropy)",
-        "the CPU reads shape and type of every pipeline message before it issues what follows: "
-        "parallel/pipeline_parallel/p2p.py",
         "5 us per shard of a tensor copied one by one after the parameters were gathered (distributed.py): about a "
         "launch; "
         "sweep rows with ZeRO-1 against those without, one pipeline stage, want 4 to 6",
