@@ -1,27 +1,33 @@
-// Gradient compression: bytes on the wire and memory traffic of encoding, by tensor class.
+// Compressed communication: bytes on the wire and memory traffic of encoding, by method and tensor class.
 //
-// Uncompressed is FP32, 4 bytes an element. Matrices: FP16 halves it; FP8 quarters it (and a scale of 4 bytes each 1024
-// elements); 1-bit Adam sends a sign an element (and a scale each 4096), but only after its warm-up, until then FP32.
-// Embedding, output head and vectors (norms, biases) stay FP32 under every method: their gradients are sparse or few,
+// Uncompressed is `width` bytes an element, 4 for FP32 gradients. Matrices: FP16 and BF16 take 2; FP8 1 (and a scale of 4
+// bytes each 1024 elements); INT8 1 and INT4 1/2 (a scale each 4096); 1-bit Adam a sign (and a scale each 4096), but only
+// after its warm-up, until then nothing is compressed. PowerSGD sends factors of matrices, whose shapes this does not know
+// (models/parallel/stage_compress.cpp); here it changes nothing.
+// Embedding, output head and vectors (norms, biases) stay wide under every method: their gradients are sparse or few,
 // and lose accuracy first.
-// FP8 and 1-bit sums do not fit their format, so these two run as all-to-all of compressed shards, a local sum, and an
-// all-gather of the compressed result, not as an all-reduce; bytes are those of the buffer in either case.
+// Sums of FP8, INT8, INT4 and signs do not fit their format, so these run as all-to-all of compressed shards, a local sum,
+// and an all-gather of the compressed result, not as an all-reduce; bytes are those of the buffer in either case.
 // Encoding reads the gradient (1-bit: gradient and error, writes the error back) and writes the code; decoding the
 // reverse. Time = memory bytes / achieved HBM rate.
-// Source: 1-bit Adam (Tang et al., ICML 2021; warm-up of 15-25 % of steps), FP8-LM (Peng et al. 2023).
+// Source: 1-bit Adam (Tang et al., ICML 2021; warm-up of 15-25 % of steps), FP8-LM (Peng et al. 2023), ZeRO++ (Wang et al.
+// 2023: INT8 weights, INT4 gradients; groups of 4k elements: DeepSpeed CUDAQuantizer), PowerSGD (Vogels et al. 2019).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "topologies/graph/units.hpp"
 
 namespace fabricast {
 
-enum class Compression : std::uint8_t { none, fp16, fp8, one_bit_adam };
+enum class Compression : std::uint8_t { none, fp16, bf16, fp8, int8, int4, one_bit_adam, powersgd };
 enum class TensorClass : std::uint8_t { matrix, embedding, head, vector };
 
 std::string_view compression_name(Compression method);  ///< "1-bit-adam"
+/// All, in the order of the enumeration.
+std::span<const Compression> compressions();
 
 struct CompressedGradient {
     Bytes wire = 0;          ///< of the whole buffer
@@ -30,7 +36,8 @@ struct CompressedGradient {
 };
 
 /// elements >= 0. warming_up: 1-bit Adam has not begun to compress yet.
-CompressedGradient compress(Compression method, TensorClass tensor, std::int64_t elements, bool warming_up = false);
+CompressedGradient compress(Compression method, TensorClass tensor, std::int64_t elements, bool warming_up = false,
+                            Bytes width = 4);
 
 double encode_s(const CompressedGradient& gradient, double hbm_bytes_per_s);
 

@@ -13,6 +13,12 @@ constexpr double kHiddenMemory = 0.7;   // share of the shorter of compute and m
 
 double scores(const Kernel& kernel) {
     const double sq = static_cast<double>(kernel.sq), sk = static_cast<double>(kernel.sk);
+    if (kernel.document > 0 && kernel.document < kernel.sk) {
+        const double d = static_cast<double>(kernel.document), w = static_cast<double>(kernel.window);
+        if (w > 0 && w < d)
+            return sq * (w - w * w / 2 / d);
+        return kernel.causal ? sq * d / 2 : sq * d;
+    }
     if (!kernel.causal)
         return sq * sk;
     const double all = kernel.balanced ? sq * sk / 2 : sq <= sk ? sq * (sk - sq / 2) : sk * sk / 2;
@@ -49,7 +55,9 @@ double attention_time(const GpuSpec& gpu, const AttentionConstants& c, const Ker
                       const Available& left) {
     const bool backward = kernel.kind == KernelKind::attention_backward;
     const double d = width(kernel);
-    const std::int64_t longest_row = kernel.window > 0 ? std::min(kernel.window, kernel.sk) : kernel.sk;
+    std::int64_t longest_row = kernel.window > 0 ? std::min(kernel.window, kernel.sk) : kernel.sk;
+    if (kernel.document > 0)
+        longest_row = std::min(longest_row, kernel.document);
     const double e = efficiency(c, kernel.head_dim) * (backward ? c.backward_rate : 1);
     const double s0 = c.s0 * (backward ? 2 : 1);
     const double sm_rate = peak / static_cast<double>(gpu.sms) * e;

@@ -1,6 +1,7 @@
 // Time of a fused attention kernel (forward or backward).
 //
 //   scores = sq sk, causal: sq (sk - sq/2) for sq <= sk (rows aligned at the end, so s^2/2 when square)
+//            packed, D tokens a document: sq D / 2, with a window w < D sq (w - w^2 / 2 D)
 //            balanced (a context-parallel rank's rows): sq sk / 2; a window of w keys: at most sq w - w^2/2 sq/sk
 //   flops  = 4 batch heads scores d                      backward 2.5 times (five products for two); d is the mean of
 //                                                        query and value head where they differ

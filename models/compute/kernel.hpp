@@ -27,6 +27,7 @@ struct Kernel {
     std::int64_t heads = 0, kv_heads = 0, sq = 0, sk = 0, head_dim = 0;
     std::int64_t value_dim = 0;  ///< of a value head where it differs from head_dim; 0 = the same
     std::int64_t window = 0;     ///< keys a query sees at most; 0 = no limit
+    std::int64_t document = 0;   ///< packed: tokens of a query's document on average; 0 = the sequence is one
     bool causal = true;
     bool balanced = false;  ///< causal, sq < sk: rows taken evenly from all positions, so half of sq sk scores
     // memory_bound: bytes read + written

@@ -50,6 +50,9 @@ constexpr Unit kUnits[] = {
     {Dimension::bit_rate, "Gb/s", 1e9},
     {Dimension::flop_rate, "TFLOP/s", 1e12},
     {Dimension::bytes, "MiB", 1048576},
+    {Dimension::bytes, "GiB", 1073741824},
+    {Dimension::bytes, "GB", 1e9},
+    {Dimension::bytes, "TB", 1e12},
     {Dimension::mib, "MiB", 1},
     {Dimension::power, "W", 1},
 };
@@ -234,6 +237,8 @@ void read_entry(Section& in, bool derived, GpuSpec& out) {
     in.number("peak_bf16", Dimension::flop_rate, out.peak_bf16);
     in.number("peak_fp8", Dimension::flop_rate, out.peak_fp8);
     in.integer("memory", Dimension::mib, out.memory_mib);
+    if (in.has("driver_memory"))
+        in.integer("driver_memory", Dimension::mib, out.driver_memory_mib);
     in.number("hbm", Dimension::byte_rate, out.hbm_bytes_per_s);
     in.number("l2", Dimension::bytes, out.l2_bytes);
     in.number("nvlink_nominal", Dimension::byte_rate, out.nvlink_nominal_bytes_per_s);
@@ -290,9 +295,12 @@ void read_entry(Section& in, bool, NodeSpec& out) {
             in.integer(key, Dimension::none, *count);
     for (const auto& [key, rate] : {std::pair{"socket", &out.socket_bytes_per_s},
                                     {"pcie_uplink", &out.uplink_bytes_per_s},
-                                    {"host_bridge", &out.host_bytes_per_s}})
+                                    {"host_bridge", &out.host_bytes_per_s},
+                                    {"host_bandwidth", &out.host_memory_bytes_per_s}})
         if (in.has(key))
             in.number(key, Dimension::byte_rate, *rate);
+    if (in.has("host_memory"))
+        in.number("host_memory", Dimension::bytes, out.host_memory_bytes);
 }
 
 void read_entry(Section& in, bool, FabricSpec& out) {

@@ -48,6 +48,7 @@ struct GpuSpec {
     std::uint32_t sms;
     double peak_fp32, peak_tf32, peak_bf16, peak_fp8;  ///< dense FLOP/s; 0 = not supported
     std::int64_t memory_mib;                           ///< as the driver reports it
+    std::int64_t driver_memory_mib = 0;                ///< of it, kept by the driver; 0 = the report leaves it out
     double hbm_bytes_per_s;
     double l2_bytes;
     double nvlink_nominal_bytes_per_s;       ///< per direction, sum of links; 0 = none
@@ -92,9 +93,11 @@ struct NodeSpec {
     // PCIe; read of boards other than one NVSwitch a node
     PcieLayout pcie_layout = PcieLayout::pix;
     std::uint32_t numa_nodes = 2, gpus_per_switch = 2;
-    double socket_bytes_per_s = 0;  ///< between NUMA nodes, each pair and direction; 0 = no limit
-    double uplink_bytes_per_s = 0;  ///< PCIe switch upwards; 0 = as a GPU's PCIe
-    double host_bytes_per_s = 0;    ///< a host bridge passes on, shared; 0 = no limit
+    double socket_bytes_per_s = 0;       ///< between NUMA nodes, each pair and direction; 0 = no limit
+    double uplink_bytes_per_s = 0;       ///< PCIe switch upwards; 0 = as a GPU's PCIe
+    double host_bytes_per_s = 0;         ///< a host bridge passes on, shared; 0 = no limit
+    double host_memory_bytes = 0;        ///< of the server
+    double host_memory_bytes_per_s = 0;  ///< nominal, all channels of all sockets
     std::map<std::string, std::string, std::less<>> sources;
 };
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "models/collectives/exchange.hpp"
 #include "models/parallel/eager_replay.hpp"
+#include "models/parallel/group_book.hpp"
 #include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
@@ -18,87 +17,7 @@ namespace {
 
 using program::Program;
 
-// Thread blocks of a node-aware dispatch (DeepEP's default in training).
-constexpr int kDispatchSms = 24;
-
-// Groups, shapes, plans and demands of one slot.
-class GroupBook {
-public:
-    GroupBook(Program& program, const CommModel& comm) : p_(program), comm_(comm) {}
-
-    std::uint32_t add(std::string name, std::vector<std::uint32_t> members) {
-        std::vector<GpuId> gpus;
-        for (const std::uint32_t rank : members)
-            gpus.push_back(GpuId{rank});
-        comm_groups_.push_back(comm_.make_group(gpus));
-        const auto [at, fresh] =
-            shapes_.try_emplace(comm_groups_.back().shape_hash, static_cast<std::uint32_t>(examples_.size()));
-        if (fresh)
-            examples_.push_back(static_cast<std::uint32_t>(p_.groups.size()));
-        p_.groups.push_back({std::move(name), std::move(members), at->second, {}});
-        return static_cast<std::uint32_t>(p_.groups.size() - 1);
-    }
-
-    // Plans of every (call, shape) pair that occurs.
-    void plan(const std::vector<CallInfo>& calls, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& used) {
-        p_.plans.assign(calls.size(), std::vector<program::Plan>(examples_.size()));
-        chosen_.assign(calls.size(), std::vector<CollectivePlan>(examples_.size()));
-        std::vector<std::map<std::tuple<Collective, Algorithm, int, std::uint32_t>, std::uint32_t>> classes(
-            examples_.size());
-        struct Needed {
-            Collective kind;
-            CollectivePlan plan;
-            std::uint32_t index;
-            const CallInfo* own;
-        };
-        std::vector<std::vector<Needed>> needed(examples_.size());
-        for (const auto& [call, shape] : used) {
-            const CallInfo& info = calls[call];
-            const CommGroup& group = comm_groups_[examples_[shape]];
-            const bool own = info.moe.tokens > 0 || info.imbalance > 1;
-            CollectivePlan plan = own ? exchange(group, info).plan : comm_.plan(group, info.kind, info.bytes);
-            program::Plan& out = p_.plans[call][shape];
-            const auto part = [&](std::int64_t whole) { return (whole * info.share + 999) / 1000; };
-            out.latency = part(plan.latency);
-            out.uses_nvlink = plan.uses_nvlink;
-            out.uses_network = plan.uses_network;
-            for (const PlannedActivity& activity : plan.activities) {
-                // exchanges of their own load links by traffic, not by algorithm and channels
-                const auto key = std::make_tuple(info.kind, plan.algorithm,
-                                                 own ? -1 - static_cast<int>(call) : plan.channels, activity.demand);
-                const auto [at, fresh] =
-                    classes[shape].try_emplace(key, static_cast<std::uint32_t>(needed[shape].size()));
-                if (fresh)
-                    needed[shape].push_back({info.kind, plan, activity.demand, own ? &info : nullptr});
-                out.activities.push_back({part(activity.work), activity.weight, activity.cap, at->second});
-            }
-            chosen_[call][shape] = std::move(plan);
-        }
-        for (std::size_t g = 0; g < p_.groups.size(); ++g) {
-            for (const Needed& need : needed[p_.groups[g].shape]) {
-                p_.groups[g].demands.push_back(static_cast<std::uint32_t>(p_.demands.size()));
-                p_.demands.push_back(need.own ? exchange(comm_groups_[g], *need.own).demands.at(need.index)
-                                              : comm_.demand(comm_groups_[g], need.kind, need.plan, need.index));
-            }
-        }
-    }
-    const CollectivePlan& chosen(std::uint32_t call, std::uint32_t shape) const { return chosen_[call][shape]; }
-
-private:
-    PlannedExchange exchange(const CommGroup& group, const CallInfo& info) const {
-        if (info.moe.tokens > 0)
-            return comm_.expert_exchange(group, info.moe, kDispatchSms);
-        const double most = std::min(info.imbalance, static_cast<double>(group.ranks));
-        return comm_.exchange(group, imbalanced_all_to_all(group.ranks, info.bytes, most));
-    }
-
-    Program& p_;
-    const CommModel& comm_;
-    std::vector<CommGroup> comm_groups_;
-    std::map<std::uint64_t, std::uint32_t> shapes_;
-    std::vector<std::uint32_t> examples_;
-    std::vector<std::vector<CollectivePlan>> chosen_;
-};
+constexpr std::uint32_t kMostValidated = 4096;  ///< ranks of a program that is checked rank by rank
 
 std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, const SoftwareFeatures& software) {
     const Layout& l = plan.layout;
@@ -108,25 +27,30 @@ std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, co
 
 class Compiler {
 public:
-    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
+    Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
              const ComputeModel& compute, const CommModel& comm)
         : a_(a),
           plan_(plan),
           l_(plan.layout),
           software_(software),
+          cluster_(cluster),
           compute_(compute),
           comm_(comm),
           costs_(compute, software),
           map_(plan.layout),
-          book_(out_.program, comm) {}
+          book_(out_.program, cluster, comm) {}
 
     CompiledStep run(std::int64_t steps) {
         build_templates(steps);
         place_ranks();
         price_calls();
         route_messages();
+        route_to_host();
         out_.program.costs = costs_.take();
         count_flops();
+        // Larger jobs repeat what these have.
+        if (map_.world() > kMostValidated)
+            return std::move(out_);
         if (const std::string broken = program::validate(out_.program); !broken.empty())
             throw std::logic_error("compiled program: " + broken);
         return std::move(out_);
@@ -141,8 +65,9 @@ private:
             program::Template& tmpl = out_.program.templates[t];
             StageSummary summary;
             const StageParameters parameters = stage_parameters(a_, l_, stage);
-            set_base_memory(tmpl, plan_, software_, parameters);
+            set_base_memory(tmpl, a_, plan_, software_, compute_.gpu(), stage, parameters);
             summary.parameters = parameters.total();
+            summary.host = host_bytes(a_, plan_, software_, stage, parameters);
             summary.memory = stage_peak(a_, plan_, software_, compute_, stage, tmpl);
             summary.in_flight = most_in_flight(orders[static_cast<std::size_t>(stage)]);
             out_.stages.push_back(std::move(summary));
@@ -206,12 +131,27 @@ private:
                                                      data.begin() + static_cast<long>(at + ranks));
             assign(parameter, fmt::format("{} parameters of rank {}", name, members.front()), members);
             assign(gradient, fmt::format("{} gradients of rank {}", name, members.front()), members);
+            if (gradient == Slot::gradient && plan_.compression.inside > 1)
+                two_levels(members);
         }
         for (std::size_t place = 0; place < ranks && sharding.replicas > 1; ++place) {
             std::vector<std::uint32_t> members;
             for (std::size_t at = place; at < data.size(); at += ranks)
                 members.push_back(data[at]);
             assign(replica, fmt::format("{} replicas of rank {}", name, members.front()), members);
+        }
+    }
+
+    void two_levels(const std::vector<std::uint32_t>& members) {
+        const auto inside = static_cast<std::size_t>(plan_.compression.inside);
+        for (std::size_t at = 0; at < members.size(); at += inside)
+            assign(Slot::gradient_inside, fmt::format("dp inside of rank {}", members[at]),
+                   {members.begin() + static_cast<long>(at), members.begin() + static_cast<long>(at + inside)});
+        for (std::size_t place = 0; place < inside; ++place) {
+            std::vector<std::uint32_t> across;
+            for (std::size_t at = place; at < members.size(); at += inside)
+                across.push_back(members[at]);
+            assign(Slot::gradient_across, fmt::format("dp across of rank {}", across.front()), across);
         }
     }
 
@@ -341,10 +281,26 @@ private:
         }
     }
 
+    // A GPU and its host: the GPU's own PCIe link.
+    void route_to_host() {
+        Program& p = out_.program;
+        out_.message_routes = p.routes.size();
+        if (!plan_.offload.active())
+            return;
+        for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            for (const LinkId link : {cluster_.pcie_up(GpuId{rank}), cluster_.pcie_down(GpuId{rank})}) {
+                p.ranks[rank].transfer_routes.push_back(static_cast<std::uint32_t>(p.routes.size()));
+                p.routes.push_back({cluster_.links().latency[index(link)], static_cast<std::uint32_t>(p.demands.size()),
+                                    0, false, false});
+                p.demands.push_back({{link, kCoefficientOne}});
+            }
+        }
+    }
+
     void count_flops() {
         const auto batch = static_cast<double>(plan_.global_batch), length = static_cast<double>(plan_.sequence);
         const auto vocab = static_cast<double>(padded_vocab(a_, l_.tp));
-        out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp));
+        out_.model_flops = model_flops(a_, batch, length, padded_vocab(a_, l_.tp), static_cast<double>(plan_.document));
         const double heads = 1 + static_cast<double>(a_.mtp_layers);
         const double head = 6.0 * batch * length * static_cast<double>(a_.hidden) * vocab * heads;
         const double share = recomputed_share(a_, l_, plan_.recompute_layers);
@@ -352,13 +308,14 @@ private:
         if (plan_.recompute == Recompute::full)
             out_.hardware_flops += share * (out_.model_flops - head) / 3;
         if (plan_.recompute == Recompute::selective)
-            out_.hardware_flops += share * attention_flops(a_, batch, length) / 3;
+            out_.hardware_flops += share * attention_flops(a_, batch, length, static_cast<double>(plan_.document)) / 3;
     }
 
     const Architecture& a_;
     const TrainingPlan& plan_;
     const Layout& l_;
     const SoftwareFeatures& software_;
+    const Cluster& cluster_;
     const ComputeModel& compute_;
     const CommModel& comm_;
     CostBook costs_;
@@ -375,7 +332,7 @@ CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const
                           std::int64_t steps) {
     if (cluster.gpu_count() != plan.layout.world())
         throw std::logic_error("layout and cluster differ in size");
-    return Compiler(a, plan, software, compute, comm).run(steps);
+    return Compiler(a, plan, software, cluster, compute, comm).run(steps);
 }
 
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,
@@ -393,8 +350,9 @@ std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan
             build_stage(a, plan, software, stage, order, 1, {program, calls, costs});
         StageSummary summary;
         const StageParameters parameters = stage_parameters(a, plan.layout, stage);
-        set_base_memory(program.templates.back(), plan, software, parameters);
+        set_base_memory(program.templates.back(), a, plan, software, compute.gpu(), stage, parameters);
         summary.parameters = parameters.total();
+        summary.host = host_bytes(a, plan, software, stage, parameters);
         summary.memory = stage_peak(a, plan, software, compute, stage, program.templates.back());
         summary.in_flight = most_in_flight(order);
         out.push_back(std::move(summary));

@@ -16,6 +16,7 @@ namespace fabricast {
 struct StageSummary {
     program::MemoryPeak memory;
     std::int64_t parameters = 0;  ///< of one rank
+    Bytes host = 0;               ///< training state of one rank in host memory
     std::int64_t in_flight = 0;   ///< micro-batches (of chunks) held at most
 };
 
@@ -35,11 +36,12 @@ struct CompiledStep {
     std::vector<int> stage_of_rank;
     std::vector<CallSummary> calls;
     std::int64_t messages_per_rank = 0;  ///< pipeline messages a rank sends in a step, on the rank that sends most
+    std::size_t message_routes = 0;      ///< program.routes that are messages; behind them those to the host
     double model_flops = 0, hardware_flops = 0;  ///< whole cluster, one step; attention in full
 };
 
 /// steps: how often the step is repeated in the program at most. Preconditions: check_layout() passed and the cluster has
-/// layout.world() GPUs. Throws std::logic_error if the program breaks a rule of program::validate (our bug).
+/// layout.world() GPUs, with a PCIe link each where state is offloaded. Throws std::logic_error if the program breaks a rule of program::validate (our bug).
 CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
                           const Cluster& cluster, const ComputeModel& compute, const CommModel& comm,
                           std::int64_t steps);

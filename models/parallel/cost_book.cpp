@@ -22,6 +22,7 @@ void CostBook::append_key(const Kernel& k, Key& key) {
                            k.head_dim,
                            k.value_dim,
                            k.window,
+                           k.document,
                            k.causal,
                            k.balanced,
                            k.bytes,

@@ -16,6 +16,10 @@ using Block = CachingAllocator::Block;
 constexpr Bytes kBucketBytes = Bytes{25} << 20;
 constexpr int kSteps = 3;                  // the first has no moments yet; the third repeats the second
 constexpr std::int64_t kSteadyRounds = 3;  // micro-batches beyond those in flight; more repeat what these do
+// Issue time of a launch in a pipeline: 4 ms a layer's forward. Fitted on the reserved peaks of pp 2 in nanotron's sweep:
+// a lead where tokens / tp reach 8192 (3.57B), none at 4096.
+constexpr double kHostPerLaunchS = 90e-6;
+constexpr std::int64_t kStalledForward = 3;  // pp 4 and more show the whole lead, pp 2 none
 
 // What one layer keeps for its backward.
 struct KeptLayer {
@@ -24,7 +28,18 @@ struct KeptLayer {
 struct KeptMicroBatch {
     std::vector<KeptLayer> layers;
     Block input = 0, normed = 0, softmax = 0;  // of the head
+    Block output = 0;                          // of a stage that is not the last
 };
+
+// How far the host gets ahead of the GPU (header).
+enum class Host : std::uint8_t { free, paced };
+
+Host host_of(const Layout& l, const SoftwareFeatures& software, std::int64_t stage, std::int64_t micro_batches) {
+    if (l.pp == 1)
+        return Host::free;
+    const std::int64_t in_a_row = stage == 0 && !software.host_waits_for_messages ? std::min(l.pp, micro_batches) : 1;
+    return in_a_row >= kStalledForward ? Host::free : Host::paced;
+}
 
 // GPU seconds and launches of the pieces of a layer.
 struct PieceCost {
@@ -42,7 +57,8 @@ public:
           software_(software),
           compute_(compute),
           stage_(stage),
-          allocator_(limit, software.cuda_graphs ? 0 : software.host_per_kernel_s) {
+          host_(host_of(plan.layout, software, stage, plan.micro_batches())),
+          allocator_(limit, host_ == Host::paced ? kHostPerLaunchS : 0) {
         shard_.tp = l_.tp;
         shard_.sequence_parallel = l_.sequence_parallel;
         shard_.micro_batch = plan.micro_batch;
@@ -66,6 +82,8 @@ public:
             for (const ScheduleStep& work : order)
                 pass(work);
             allocator_.synchronise();
+            if (a_.tied_embeddings && l_.pp > 1 && (first_ || last_))
+                give(take(4 * table_weights_));  // fp32 gradients summed over first and last stage
             out.failed = step == 0 && allocator_.retries() > 0;
             collect(out);
             optimizer_step(step == 0);
@@ -99,6 +117,8 @@ private:
     Block row_output(double seconds, int launches);
     // The gradient of a column-parallel layer's input, the same way.
     Block column_gradient(double seconds, int launches);
+    // Collectives take no time here (header).
+    void launch(double seconds, int launches) { allocator_.run(seconds, launches); }
     void hold(Bytes bytes) {
         allocator_.take(bytes);
         held_ += bytes;
@@ -113,6 +133,7 @@ private:
     const ComputeModel& compute_;
     std::int64_t stage_, layers_ = 0;
     bool first_ = false, last_ = false, gather_buffer_ = false, gradient_buffer_ = false;
+    Host host_;
     CachingAllocator allocator_;
     Shard shard_;
     Bytes held_ = 0;
@@ -121,7 +142,6 @@ private:
     std::vector<std::int64_t> layer_weights_;  ///< parameters: qkv, projection, gate and up, down
     std::int64_t table_weights_ = 0;           ///< embedding or head
     std::vector<std::int64_t> weights_;        ///< of the stage, in order
-    double transfer_s_ = 0;                    ///< of a collective over x
     PieceCost attention_, mlp_, attention_back_, mlp_back_;
     std::deque<KeptMicroBatch> in_flight_;
 };
@@ -164,10 +184,6 @@ void Replay::prices() {
         sum(backward_data_kernels(a_, shard_, software_, piece), mlp_back_);
         sum(backward_weight_kernels(a_, shard_, software_, piece), mlp_back_);
     }
-    if (l_.tp > 1) {
-        const double share = static_cast<double>(l_.tp - 1) / static_cast<double>(l_.tp);
-        transfer_s_ = static_cast<double>(wide_) * share / compute_.gpu().nvlink_achieved_bytes_per_s;
-    }
 }
 
 std::vector<ScheduleStep> Replay::order_of(std::int64_t m) const {
@@ -199,24 +215,24 @@ void Replay::hold_state() {
 Block Replay::row_output(double seconds, int launches) {
     if (!l_.sequence_parallel) {
         const Block out = take(wide_);
-        allocator_.run(seconds + transfer_s_, launches);
+        launch(seconds, launches);
         return out;
     }
     const Block full = take(wide_);
-    allocator_.run(seconds, launches);
+    launch(seconds, launches);
     const Block out = take(part_);
-    allocator_.run(transfer_s_, 1);
+    launch(0, 1);
     allocator_.give_after_gpu(full);
     return out;
 }
 
 Block Replay::column_gradient(double seconds, int launches) {
     const Block full = take(wide_);
-    allocator_.run(seconds, launches);
+    launch(seconds, launches);
     if (!l_.sequence_parallel)
         return full;
     const Block out = take(part_);
-    allocator_.run(transfer_s_, 1);
+    launch(0, 1);
     allocator_.give_after_gpu(full);
     return out;
 }
@@ -231,35 +247,35 @@ KeptLayer Replay::layer_forward(Block input, Block& output) {
         take(wide_);
     }
     const Block fused = take(query_ + key_value_);
-    allocator_.run(transfer_s_ + attention_.seconds / 3, attention_.launches / 3 + 1);
+    launch(attention_.seconds / 3, attention_.launches / 3 + 1);
     const Block ordered = take(query_ + key_value_);
     const Block joined = take(key_value_);
     kept.key_value = take(key_value_);
-    allocator_.run(0, 3);
+    launch(0, 3);
     give(joined);
     kept.query = take(query_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(ordered);
     kept.core = take(query_);
     kept.log_sum = take(log_sum_);
-    allocator_.run(attention_.seconds / 3, attention_.launches / 3 + 1);
+    launch(attention_.seconds / 3, attention_.launches / 3 + 1);
     const Block copy = together ? kept.core : take(query_);
     const Block projected = row_output(attention_.seconds / 3, attention_.launches / 3 + 1);
     if (!together)
         give(copy);
     give(fused);
     kept.middle = take(part_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(projected);
     kept.middle_normed = take(part_);
     kept.gate_up = take(2 * ffn_);
-    allocator_.run(transfer_s_ + mlp_.seconds * 2 / 3, mlp_.launches / 2 + 1);
+    launch(mlp_.seconds * 2 / 3, mlp_.launches / 2 + 1);
     kept.gate = take(ffn_);
     kept.product = take(ffn_);
-    allocator_.run(0, 2);
+    launch(0, 2);
     const Block down = row_output(mlp_.seconds / 3, mlp_.launches / 2 + 1);
     output = take(part_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(down);
     return kept;
 }
@@ -268,12 +284,12 @@ Block Replay::layer_backward(const KeptLayer& kept, Block gradient, std::vector<
     const bool together = plan_.micro_batch == 1;
     const auto norm = [&](Block into, Block saved_output, Block saved_input) {
         const Block own = take(part_);
-        allocator_.run(0, 1);
+        launch(0, 1);
         give(into);
         give(saved_output);
         give(saved_input);
         const Block sum = take(part_);  // with the gradient of the residual
-        allocator_.run(0, 1);
+        launch(0, 1);
         give(own);
         give(gradient);
         gradient = sum;
@@ -284,37 +300,37 @@ Block Replay::layer_backward(const KeptLayer& kept, Block gradient, std::vector<
     }
     const double mlp_s = mlp_back_.seconds / 6, attention_s = attention_back_.seconds / 6;
     const Block product = take(ffn_);
-    allocator_.run(transfer_s_ + mlp_s, 2);
+    launch(mlp_s, 2);
     weights.push_back(take(2 * layer_weights_[3]));
-    allocator_.run(mlp_s, 1);
+    launch(mlp_s, 1);
     give(kept.product);
     const Block gate = take(ffn_), up = take(ffn_);
-    allocator_.run(0, 2);
+    launch(0, 2);
     give(product);
     give(kept.gate);
     const Block activated = take(ffn_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(gate);
     const Block merged = take(2 * ffn_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(activated);
     give(up);
     give(kept.gate_up);
-    Block into = column_gradient(transfer_s_ + 2 * mlp_s, 2);
+    Block into = column_gradient(2 * mlp_s, 2);
     weights.push_back(take(2 * layer_weights_[2]));
-    allocator_.run(2 * mlp_s, 1);
+    launch(2 * mlp_s, 1);
     give(merged);
     norm(into, kept.middle_normed, kept.middle);
 
     const Block core = take(query_);
-    allocator_.run(transfer_s_ + attention_s, 2);
+    launch(attention_s, 2);
     const Block copy = together ? core : take(query_);
     weights.push_back(take(2 * layer_weights_[1]));
-    allocator_.run(attention_s, 1);
+    launch(attention_s, 1);
     if (!together)
         give(copy);
     const Block query = take(query_), key_value = take(key_value_), sums = take(2 * query_);
-    allocator_.run(2 * attention_s, 3);
+    launch(2 * attention_s, 3);
     give(sums);
     give(core);
     give(kept.core);
@@ -322,19 +338,19 @@ Block Replay::layer_backward(const KeptLayer& kept, Block gradient, std::vector<
     give(kept.key_value);
     give(kept.log_sum);
     const Block rotated = take(query_), split = take(key_value_);
-    allocator_.run(0, 3);
+    launch(0, 3);
     give(query);
     give(key_value);
     const Block ordered = take(query_ + key_value_);
-    allocator_.run(0, 3);
+    launch(0, 3);
     give(rotated);
     give(split);
     const Block fused = take(query_ + key_value_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(ordered);
-    into = column_gradient(transfer_s_ + attention_s, 2);
+    into = column_gradient(attention_s, 2);
     weights.push_back(take(2 * layer_weights_[0]));
-    allocator_.run(attention_s, 1);
+    launch(attention_s, 1);
     give(fused);
     norm(into, kept.normed, kept.input);
     return gradient;
@@ -344,25 +360,25 @@ void Replay::head_forward(Block input, KeptMicroBatch& kept) {
     kept.input = input;
     kept.normed = take(part_);
     const Block logits = take(2 * logits_);
-    allocator_.run(0, 3);
+    launch(0, 3);
     const Block copy = take(4 * logits_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(logits);
     kept.softmax = take(4 * logits_);
-    allocator_.run(0, 12);
+    launch(0, 12);
     give(copy);
 }
 
 Block Replay::head_backward(const KeptMicroBatch& kept, std::vector<Block>& weights) {
     const Block logits = take(2 * logits_);
-    allocator_.run(0, 3);
+    launch(0, 3);
     give(kept.softmax);
-    const Block into = column_gradient(transfer_s_, 2);
+    const Block into = column_gradient(0, 2);
     weights.push_back(take(2 * table_weights_));
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(logits);
     const Block gradient = take(part_);
-    allocator_.run(0, 1);
+    launch(0, 1);
     give(into);
     give(kept.normed);
     give(kept.input);
@@ -374,7 +390,7 @@ void Replay::forward() {
     Block hidden = take(part_);
     if (first_ && l_.sequence_parallel) {
         const Block full = take(wide_);
-        allocator_.run(transfer_s_, 6);
+        launch(0, 6);
         allocator_.give_after_gpu(full);
     }
     for (std::int64_t layer = 0; layer < layers_; ++layer) {
@@ -385,7 +401,7 @@ void Replay::forward() {
     if (last_)
         head_forward(hidden, kept);
     else
-        give(hidden);  // sent on
+        kept.output = hidden;  // sent on, kept as the root of its backward
     in_flight_.push_back(std::move(kept));
 }
 
@@ -399,16 +415,18 @@ void Replay::backward() {
     if (first_) {
         if (l_.sequence_parallel) {
             const Block full = take(wide_);
-            allocator_.run(transfer_s_, 1);
+            launch(0, 1);
             give(full);
         }
         weights.push_back(take(2 * table_weights_));
-        allocator_.run(0, 2);
+        launch(0, 2);
     }
     give(gradient);
+    if (!last_)
+        give(kept.output);
     for (const Block block : weights)
         give(block);
-    allocator_.run(0, static_cast<int>(weights.size()));
+    launch(0, static_cast<int>(weights.size()));
 }
 
 void Replay::pass(const ScheduleStep& work) {
@@ -427,16 +445,16 @@ void Replay::optimizer_step(bool first) {
     std::int64_t all = 0;
     for (const std::int64_t w : weights_)
         all += w;
-    if (a_.tied_embeddings && l_.pp > 1 && (first_ || last_))
-        give(take(4 * table_weights_));  // fp32 gradients summed over first and last stage
     for (int moment = 0; moment < 2 && first; ++moment) {
         for (const std::int64_t w : weights_)
             hold(4 * w / parts);
     }
     if (l_.zero > 0 && l_.dp > 1) {
-        const Block own = take(2 * all / l_.dp), whole = take(2 * all);
-        give(own);
-        give(whole);
+        std::vector<Block> parts_of_all;  // this rank's updated weights, then every rank's
+        for (std::int64_t rank = 0; rank <= l_.dp; ++rank)
+            parts_of_all.push_back(take(2 * all / l_.dp));
+        for (const Block block : parts_of_all)
+            give(block);
     }
 }
 
@@ -444,6 +462,8 @@ void Replay::optimizer_step(bool first) {
 
 bool replays_tensors(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software) {
     const Layout& l = plan.layout;
+    if (!(plan.optimizer == Optimizer{}) || plan.offload.active() || plan.compression.gradients != Compression::none)
+        return false;
     return software.tensor_replay && plan.recompute == Recompute::none && l.zero <= 1 && l.vpp == 1 && l.cp == 1 &&
            a.moe.experts == 0 && a.attention == AttentionKind::grouped && a.gated && a.rms_norm &&
            software.attention != "unfused" && (l.tp == 1 || l.sequence_parallel) && plan.precision == Precision::bf16 &&

@@ -223,7 +223,7 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
         if (!(part > 0))
             return broken("training.buckets", fmt::format("bucket share {} is not positive", part));
     }
-    return {};
+    return check_methods(plan, field);
 }
 
 }  // namespace fabricast

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "models/parallel/compressed_traffic.hpp"
+#include "models/parallel/offload.hpp"
 #include "models/transformer/layer.hpp"
+#include "models/transformer/optimizer.hpp"
 
 namespace fabricast {
 
@@ -49,8 +52,15 @@ struct TrainingPlan {
     std::int64_t bucket_bytes = 0;     ///< cap of a gradient bucket; 0 = library default
     std::vector<double> bucket_split;  ///< explicit: bucket sizes in given proportion units (MB); empty = by cap
     bool clip_gradients = true;        ///< global gradient norm every step
+    Optimizer optimizer;
+    Offload offload;
+    CompressedTraffic compression;
+    std::int64_t document = 0;  ///< packed sequences: tokens of a token's document (models/transformer/packing.hpp)
     std::int64_t micro_batches() const { return global_batch / (micro_batch * layout.dp); }
 };
+
+/// First broken rule of optimizer, offload and compression, as check_layout, which ends with it.
+std::string check_methods(const TrainingPlan& plan, std::string& field);
 
 /// First violated rule as a sentence ("layers 80 cannot be cut into pp 3 x vpp 1 equal chunks"), or empty.
 /// `field` receives the scenario key it belongs to ("training.layout.pp").

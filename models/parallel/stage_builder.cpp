@@ -120,7 +120,9 @@ void StageBuilder::schedule_block(const ScheduleBlock& whole) {
         heads +=
             step.kind == ScheduleStep::Kind::backward && virtual_stage_of(step.chunk) == virtual_stages(layout_) - 1;
     const bool whole_backward = layout_.schedule == Schedule::one_f_one_b || layout_.schedule == Schedule::interleaved;
-    const std::int64_t defer = layout_.pp > 1 && !sharded_ && whole_backward ? software_.head_weight_deferred : 0;
+    // recipes that defer are those of dense models
+    const bool defers = layout_.pp > 1 && !sharded_ && whole_backward && a_.moe.experts == 0;
+    const std::int64_t defer = defers ? software_.head_weight_deferred : 0;
     const std::int64_t before = plan_.micro_batches() - defer - heads_done_;  // micro-batches that do not wait
     const std::int64_t own = defer > 0 && heads > 0 ? before / heads : 0;     // iterations without waiting
     if (own > 0 && own < whole.count) {
@@ -183,6 +185,22 @@ void StageBuilder::deferred_head() {
             reduce_unit(unit, chunk, true);
 }
 
+// The CPU works while the GPU has nothing to run.
+void StageBuilder::host_work(double seconds, std::string_view what) {
+    Operation op;
+    op.kind = OpKind::host;
+    op.host_sync = true;
+    op.payload = static_cast<std::uint32_t>(p_.durations.size());
+    op.label = label(what, Account::host_bound, Phase::none);
+    p_.durations.push_back(picoseconds_from_s(seconds));
+    push(std::move(op));
+}
+
+void StageBuilder::host_of_step() {
+    if (software_.host_per_step_s > 0)
+        host_work(software_.host_per_step_s, "between steps");
+}
+
 // Streams that are used, numbered without gaps; the compute stream stays 0.
 void StageBuilder::compact_streams() {
     std::uint8_t number[kStreamNames] = {};
@@ -221,6 +239,7 @@ std::uint32_t StageBuilder::build(const std::vector<ScheduleStep>& order, std::i
         schedule_block(block);
     deferred_head();
     reduce_at_end();
+    host_of_step();
     Operation end;
     end.kind = OpKind::step_end;
     end.label = label("step end", Account::idle, Phase::none);
@@ -247,6 +266,8 @@ std::string_view slot_name(Slot slot) {
         case Slot::expert_replica: return "expert dp replicas";
         case Slot::norm: return "all";
         case Slot::embedding: return "embedding";
+        case Slot::gradient_inside: return "dp inside";
+        case Slot::gradient_across: return "dp across";
         case Slot::count: break;
     }
     return "";
@@ -261,6 +282,8 @@ Account slot_account(Slot slot) {
         case Slot::parameter:
         case Slot::expert_parameter: return Account::comm_parameter;
         case Slot::gradient:
+        case Slot::gradient_inside:
+        case Slot::gradient_across:
         case Slot::replica:
         case Slot::expert_gradient:
         case Slot::expert_replica: return Account::comm_gradient;

@@ -52,6 +52,8 @@ enum class Slot : std::uint16_t {
     expert_replica,
     norm,
     embedding,
+    gradient_inside,  ///< compressed gradients: ranks of a sharding group on one server, and of equal place across servers
+    gradient_across,
     count
 };
 Account slot_account(Slot slot);        ///< where exposed time of its collectives goes

@@ -34,7 +34,10 @@ enum StreamName : std::uint8_t {
     kReceiveBackwardUp,
     kSendBackwardUp,
     kNorm,
-    kExpert,  // DualPipe: dispatch and combine
+    kExpert,    // DualPipe: dispatch and combine
+    kDownload,  // copies to host memory, and back
+    kUpload,
+    kHost,  // updates on the CPU
     kStreamNames
 };
 

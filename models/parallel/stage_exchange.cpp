@@ -100,8 +100,10 @@ void LayerEmitter::context_ring(const Kernel& core, bool backward, bool again, s
     Kernel part = core;  // as many scores as a causal square of the local length
     part.sk = core.sq;
     part.balanced = false;
+    if (core.document > 0)  // keys of a document lie in all parts
+        part.document = std::max<std::int64_t>(1, core.document / layout_.cp);
     Kernel whole = part;  // of the last rank of a cut in order: every part but its own is seen by all rows
-    whole.causal = plan_.context_balanced;
+    whole.causal = plan_.context_balanced || core.document > 0;
     Kernel sum;
     sum.account = Account::attention;
     sum.precision = core.precision;

@@ -12,6 +12,7 @@ LayerEmitter::LayerEmitter(const Architecture& a, const TrainingPlan& plan, cons
     shard_.precision = plan.precision;
     shard_.cp = layout_.cp;
     shard_.ulysses = plan.context == ContextExchange::ulysses;
+    shard_.document = plan.document;
     shard_.ep = layout_.ep;
     shard_.etp = layout_.expert_tp();
     shard_.expert_load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.expert_imbalance;
@@ -27,8 +28,7 @@ void LayerEmitter::tensor(Collective kind, Bytes bytes, std::string_view what, s
     if (layout_.tp == 1)
         return;
     flush(segment, phase, layer);
-    const std::uint32_t node =
-        collective(tensor_stream_, Slot::tp, kind, bytes, what, Account::comm_tp, phase, {last_main_}, layer, share);
+    const std::uint32_t node = tensor_call(kind, bytes, what, phase, {last_main_}, layer, share);
     if (tensor_stream_ != kCompute)
         next_waits_.push_back(node);
 }
@@ -38,8 +38,7 @@ void LayerEmitter::tensor(Collective kind, Bytes bytes, std::string_view what, s
 void LayerEmitter::beside(Collective kind, std::string_view what, Phase phase, std::int64_t layer,
                           std::uint32_t after) {
     if (hidden_ > 0)
-        collective(tensor_stream_, Slot::tp, kind, wire_bytes(kind), what, Account::comm_tp, phase, {after}, layer,
-                   hidden_);
+        tensor_call(kind, wire_bytes(kind), what, phase, {after}, layer, hidden_);
 }
 
 void LayerEmitter::tensor_in(std::string_view segment, Phase phase, std::int64_t layer) {
@@ -100,8 +99,8 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
         // The weight gradient needs the whole input again; with chunked GEMMs its gather runs beside the input gradient.
         if (shard_.sequence_parallel && hidden_ > 0) {
             flush(kName, phase, layer);
-            collective(tensor_stream_, Slot::tp, Collective::all_gather, gathered_bytes(),
-                       "tp all-gather (saved input)", Account::comm_tp, phase, {last_main_}, layer);
+            tensor_call(Collective::all_gather, gathered_bytes(), "tp all-gather (saved input)", phase, {last_main_},
+                        layer);
         } else if (shard_.sequence_parallel) {
             tensor(Collective::all_gather, gathered_bytes(), "tp all-gather (saved input)", kName, phase, layer);
         }
@@ -113,15 +112,14 @@ void LayerEmitter::block_backward(Piece piece, std::int64_t layer) {
     std::uint32_t gathered = program::kNone;
     flush(kName, phase, layer);
     if (shard_.sequence_parallel) {
-        gathered = collective(tensor_stream_, Slot::tp, Collective::all_gather, gathered_bytes(),
-                              "tp all-gather (saved input)", Account::comm_tp, phase, {last_main_}, layer);
+        gathered = tensor_call(Collective::all_gather, gathered_bytes(), "tp all-gather (saved input)", phase,
+                               {last_main_}, layer);
     }
     data_backward(piece, layer);
     flush(kName, phase, layer);
-    const std::uint32_t reduced = collective(
-        tensor_stream_, Slot::tp, shard_.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce,
-        hidden_bytes(), shard_.sequence_parallel ? "tp reduce-scatter" : "tp all-reduce", Account::comm_tp, phase,
-        {last_main_}, layer);
+    const std::uint32_t reduced =
+        tensor_call(shard_.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce, hidden_bytes(),
+                    shard_.sequence_parallel ? "tp reduce-scatter" : "tp all-reduce", phase, {last_main_}, layer);
     if (gathered != program::kNone)
         next_waits_.push_back(gathered);
     weight_backward(piece, layer);

@@ -25,6 +25,9 @@ protected:
     // Communicates between segments; the next segment needs the result.
     void tensor(Collective kind, Bytes bytes, std::string_view what, std::string_view segment, Phase phase,
                 std::int64_t layer, std::int32_t share = 1000);
+    // The collective itself, compressed or not (stage_compress.cpp); the last node of it.
+    std::uint32_t tensor_call(Collective kind, Bytes bytes, std::string_view what, Phase phase,
+                              const std::vector<std::uint32_t>& waits, std::int64_t layer, std::int32_t share = 1000);
     // Chunked GEMMs hide a share of the traffic: that part of a collective runs beside the linear layers it feeds (in)
     // or that feed it (out), the rest stands between segments.
     void beside(Collective kind, std::string_view what, Phase phase, std::int64_t layer, std::uint32_t after);

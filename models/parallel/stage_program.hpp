@@ -1,5 +1,6 @@
-// Internal: the builder of a stage's template. Three sources: stage_builder.cpp the schedule and the passes of a chunk,
-// stage_shards.cpp what data parallelism gathers, reduces and updates, stage_messages.cpp the pipeline's messages.
+// Internal: the builder of a stage's template. Sources: stage_builder.cpp the schedule and the passes of a chunk,
+// stage_shards.cpp what data parallelism gathers, reduces and updates, stage_messages.cpp the pipeline's messages,
+// stage_offload.cpp what lives on the host, stage_compress.cpp what is sent in fewer bytes.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,14 @@ public:
           experts_(expert_sharding(layout_)),
           data_parallel_(dense_.ranks * dense_.replicas > 1 ||
                          (parameters_.sum().expert > 0 && experts_.ranks * experts_.replicas > 1)),
-          sharded_(layout_.zero == 3 && data_parallel_),
-          kept_(sharded_ && !plan.reshard_after_forward) {}
+          gradients_leave_(plan.offload.optimizer > 0 && layout_.zero >= 2),
+          sharded_(layout_.zero == 3 && (data_parallel_ || plan.offload.parameters)),
+          kept_(sharded_ && !plan.reshard_after_forward) {
+        if (plan.compression.narrow_gradients() && !sharded_) {
+            dense_matrices_ = matrix_share(false);
+            expert_matrices_ = matrix_share(true);
+        }
+    }
 
     std::uint32_t build(const std::vector<ScheduleStep>& order, std::int64_t steps);
 
@@ -61,17 +68,49 @@ private:
     void send(const ScheduleStep& step, bool forward);
     std::vector<std::int64_t> chunks_in_model_order(bool forward) const;
     void reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit);
-    void reduce_bucket(bool expert, Bytes bytes);
+    void reduce_bucket(bool expert, Bytes bytes, double matrices);
+    // stage_compress.cpp
+    struct NarrowBucket {
+        Bytes plain = 0;              ///< that goes as it is
+        std::vector<CallInfo> calls;  ///< for the rest
+        Bytes memory = 0;             ///< traffic of encoding and decoding
+    };
+    NarrowBucket narrow_bucket(bool expert, Bytes bytes, double matrices) const;
+    Held unit_matrices(const Unit& unit) const;
+    double matrix_share(bool expert) const;
+    Held parameter_wire(const Unit& unit) const;
+    void add_parameter_codes(const Unit& unit);
+    std::string gather_name(bool expert) const {
+        const Compression method = plan_.compression.parameters;
+        const std::string what = expert ? "expert parameter all-gather" : "parameter all-gather";
+        return method == Compression::none ? what : what + " (" + std::string(compression_name(method)) + ")";
+    }
+    double part_of_unit(const Unit& unit, bool expert) const {
+        const Held all = unit_matrices(unit);
+        const std::int64_t held = expert ? unit.parameters.expert : unit.parameters.dense;
+        return held > 0 ? static_cast<double>(expert ? all.expert : all.dense) / static_cast<double>(held) : 0;
+    }
     void reduce_expert_bucket(Bytes bytes, bool last_unit);
     void exchange(const ScheduleStep& step);
     void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
     void gather_after_optimizer();
     void broadcast_by_owners();
+    std::uint32_t host_copy(HostRoute route, Bytes bytes, std::string_view what, Phase phase,
+                            const std::vector<std::uint32_t>& waits);
+    std::uint32_t host_update(std::int64_t elements, std::uint32_t after);
+    void gradients_down(Bytes bytes, std::uint32_t after);
+    std::uint32_t update_on_host(std::int64_t elements);
+    std::int64_t shard_elements(const Held& held) const {
+        return (held.dense + dense_.ranks - 1) / dense_.ranks + (held.expert + experts_.ranks - 1) / experts_.ranks;
+    }
     void reduce_at_end();
     void optimizer();
     void schedule_block(const ScheduleBlock& block);
     void deferred_head();
+    void host_of_step();
+    void host_work(double seconds, std::string_view what);
+    void copy_shards();
     void compact_streams();
     Bytes message_bytes() const {
         const bool cut = layout_.tp > 1 && (shard_.sequence_parallel || software_.p2p_scatter_gather);
@@ -91,16 +130,20 @@ private:
     }
     bool reduces_now(bool last) const {
         // DualPipe: the copies end in opposite order, so both wait until the stage is through.
-        return data_parallel_ &&
+        return (data_parallel_ || gradients_leave_) &&
                ((sharded_ && (!kept_ || last)) || layout_.zero == 2 || plan_.reduce_every == ReduceEvery::micro_batch ||
                 (plan_.overlap_grad_reduce && last && layout_.schedule != Schedule::dual_pipe));
     }
 
     Sharding dense_, experts_;
-    bool data_parallel_, sharded_;
+    double dense_matrices_ = 0, expert_matrices_ = 0;  ///< share of weight matrices in a bucket
+    bool data_parallel_;
+    bool gradients_leave_;  ///< for the host, as soon as they are reduced
+    bool sharded_;
     bool kept_;  ///< sharded, but whole from a chunk's first forward to its last backward: one gather, one reduction
     std::uint32_t updated_ = program::kNone;           ///< the optimizer: parameters of this step exist
     std::map<UnitPlace, std::uint32_t> gathered_;      ///< parameter gather of this step
+    std::uint32_t down_ = program::kNone;              ///< last copy of gradients to the host
     std::vector<std::uint32_t> reduction_nodes_;       ///< overlapped reductions the norm waits for
     std::int64_t heads_done_ = 0, heads_waiting_ = 0;  ///< micro-batches whose head went backward, waits for weights
     Bucket bucket_, expert_bucket_;                    ///< gradient bytes in the open bucket, already reduced

@@ -1,5 +1,6 @@
 // Data parallelism of a stage: gathers of sharded parameters, buckets of gradients, the update, and what waits for the end.
 #include "models/parallel/stage_program.hpp"
+#include "models/parallel/stage_update.hpp"
 
 namespace fabricast::stage {
 namespace {
@@ -7,6 +8,17 @@ namespace {
 // Of the copies sharded training makes (SoftwareFeatures::fsdp_copy_bytes, half with 16-bit reduction) the copy-out of the
 // forward's gather; the backward has another copy-out, the copy-in, cast and pre-divide of the reduction. Estimate.
 constexpr double kShardCopyForwardShare = 0.3;
+
+// ZeRO-1 over lists of tensors, a shard of each on every rank (nanotron's reduce_scatter_coalesced, all_gather_coalesced and
+// the list forms of torch.distributed below them). Bytes a parameter: fp32 gradients flattened twice 16; 16-bit parameters
+// flattened, unpacked, copied to their places 12. The last copies are one by one, tensors x ranks of them.
+constexpr std::int64_t kShardListBytes = 28;
+
+// Weights of a layer: products, two norms.
+std::int64_t tensors_of_layer(const Architecture& a, const SoftwareFeatures& f) {
+    const std::int64_t split = f.split_projections ? 2 + (a.gated ? 1 : 0) : 0;
+    return 6 + split;
+}
 
 }  // namespace
 
@@ -28,22 +40,32 @@ Kernel StageBuilder::casts(const Unit& unit, Phase phase) const {
     return kernel;
 }
 
-// Parameters that ranks share; those a rank holds alone are never gathered.
+// Parameters that ranks share or that rest on the host; those a rank holds alone are never gathered.
 Bytes StageBuilder::unit_bytes(const Unit& unit, Bytes width) const {
-    return ((dense_.ranks > 1 ? unit.parameters.dense : 0) + (experts_.ranks > 1 ? unit.parameters.expert : 0)) * width;
+    const bool host = plan_.offload.parameters;
+    return ((dense_.ranks > 1 || host ? unit.parameters.dense : 0) +
+            (experts_.ranks > 1 || host ? unit.parameters.expert : 0)) *
+           width;
 }
 
 std::uint32_t StageBuilder::gather_unit(const Unit& unit, std::uint8_t stream, Phase phase,
                                         std::vector<std::uint32_t> waits) {
     std::uint32_t node = program::kNone;
+    if (plan_.offload.parameters) {
+        const std::vector<std::uint32_t> before = stream == kCompute ? std::vector<std::uint32_t>{last_main_} : waits;
+        node = host_copy(HostRoute::up, shard_elements(unit.parameters) * activation_bytes_, "weights from host", phase,
+                         before);
+        waits.push_back(node);
+        next_waits_.push_back(node);
+    }
+    const Held wire = parameter_wire(unit);
     if (dense_.ranks > 1)
-        node =
-            collective(stream, Slot::parameter, Collective::all_gather, unit.parameters.dense * parameter_width(unit),
-                       "parameter all-gather", Account::comm_parameter, phase, waits, unit.layer);
+        node = collective(stream, Slot::parameter, Collective::all_gather, wire.dense, gather_name(false),
+                          Account::comm_parameter, phase, waits, unit.layer);
     if (experts_.ranks > 1 && unit.parameters.expert > 0)
-        node = collective(stream, Slot::expert_parameter, Collective::all_gather,
-                          unit.parameters.expert * activation_bytes_, "expert parameter all-gather",
+        node = collective(stream, Slot::expert_parameter, Collective::all_gather, wire.expert, gather_name(true),
                           Account::comm_parameter, phase, std::move(waits), unit.layer);
+    add_parameter_codes(unit);
     return node;
 }
 
@@ -110,15 +132,15 @@ std::vector<std::int64_t> StageBuilder::chunks_in_model_order(bool forward) cons
 // Gradients of a unit are complete: reduce whole buckets. Every model chunk has buckets of its own, routed experts too.
 void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_unit) {
     if (sharded_) {
-        if (dense_.ranks * dense_.replicas > 1)
-            reduce_bucket(false, unit.parameters.dense * gradient_bytes_);
-        if (unit.parameters.expert > 0 && experts_.ranks * experts_.replicas > 1)
-            reduce_bucket(true, unit.parameters.expert * gradient_bytes_);
+        if (dense_.ranks * dense_.replicas > 1 || gradients_leave_)
+            reduce_bucket(false, unit.parameters.dense * gradient_bytes_, part_of_unit(unit, false));
+        if (unit.parameters.expert > 0 && (experts_.ranks * experts_.replicas > 1 || gradients_leave_))
+            reduce_bucket(true, unit.parameters.expert * gradient_bytes_, part_of_unit(unit, true));
         return;
     }
-    if (experts_.ranks * experts_.replicas > 1)
+    if (experts_.ranks * experts_.replicas > 1 || gradients_leave_)
         reduce_expert_bucket(unit.parameters.expert * gradient_bytes_, last_unit);
-    if (dense_.ranks * dense_.replicas == 1)
+    if (dense_.ranks * dense_.replicas == 1 && !gradients_leave_)
         return;
     bucket_.open += unit.parameters.dense * gradient_bytes_;
     if (!plan_.bucket_split.empty()) {
@@ -137,19 +159,19 @@ void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_u
                 continue;
             if (bucket_.reduced + bucket_.open < edge)
                 break;
-            reduce_bucket(false, edge - bucket_.reduced);
+            reduce_bucket(false, edge - bucket_.reduced, dense_matrices_);
             bucket_.open -= edge - bucket_.reduced;
             bucket_.reduced = edge;
         }
     } else {
         const Bytes cap = bucket_cap();
         while (bucket_.open >= cap) {
-            reduce_bucket(false, cap);
+            reduce_bucket(false, cap, dense_matrices_);
             bucket_.open -= cap;
         }
     }
     if (last_unit && bucket_.open > 0)
-        reduce_bucket(false, bucket_.open);
+        reduce_bucket(false, bucket_.open, dense_matrices_);
     if (last_unit)
         bucket_ = {};
 }
@@ -158,16 +180,22 @@ void StageBuilder::reduce_expert_bucket(Bytes bytes, bool last_unit) {
     expert_bucket_.open += bytes;
     const Bytes cap = bucket_cap();
     while (expert_bucket_.open >= cap) {
-        reduce_bucket(true, cap);
+        reduce_bucket(true, cap, expert_matrices_);
         expert_bucket_.open -= cap;
     }
     if (last_unit && expert_bucket_.open > 0)
-        reduce_bucket(true, expert_bucket_.open);
+        reduce_bucket(true, expert_bucket_.open, expert_matrices_);
     if (last_unit)
         expert_bucket_ = {};
 }
 
-void StageBuilder::reduce_bucket(bool expert, Bytes bytes) {
+void StageBuilder::reduce_bucket(bool expert, Bytes bytes, double matrices) {
+    const NarrowBucket narrow = narrow_bucket(expert, bytes, matrices);
+    if (narrow.memory > 0) {
+        Kernel codes;
+        codes.bytes = narrow.memory;
+        add({codes});
+    }
     flush("backward", Phase::backward);
     const Sharding& sharding = expert ? experts_ : dense_;
     const std::string prefix = expert ? "expert gradient" : "gradient";
@@ -176,29 +204,41 @@ void StageBuilder::reduce_bucket(bool expert, Bytes bytes) {
     const auto reduce = [&](Slot slot, Collective kind, Bytes size, const std::string& what) {
         node = collective(stream, slot, kind, size, what, Account::comm_gradient, Phase::reduce, {last_main_});
     };
-    if (sharding.ranks > 1 && layout_.zero >= 1)
-        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::reduce_scatter, bytes,
+    for (const CallInfo& call : narrow.calls)
+        reduce(call.slot, call.kind, call.bytes, call.what);
+    if (sharding.ranks > 1 && layout_.zero >= 1 && narrow.plain > 0)
+        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::reduce_scatter, narrow.plain,
                prefix + " reduce-scatter");
-    else if (sharding.ranks > 1)
-        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::all_reduce, bytes, prefix + " all-reduce");
+    else if (sharding.ranks > 1 && narrow.plain > 0)
+        reduce(expert ? Slot::expert_gradient : Slot::gradient, Collective::all_reduce, narrow.plain,
+               prefix + " all-reduce");
     if (sharding.replicas > 1)
         reduce(expert ? Slot::expert_replica : Slot::replica, Collective::all_reduce,
                (bytes + sharding.ranks - 1) / sharding.ranks, prefix + " all-reduce (replicas)");
     if (plan_.overlap_grad_reduce && node != program::kNone)
         reduction_nodes_ = {node};  // later reductions of the stream end later
+    if (gradients_leave_)
+        gradients_down((bytes + sharding.ranks - 1) / sharding.ranks, node != program::kNone ? node : last_main_);
 }
 
 void StageBuilder::optimizer() {
-    const Held held = parameters_.sum();
-    const auto part = [](std::int64_t whole, std::int64_t parts) { return (whole + parts - 1) / parts; };
-    const std::int64_t own =
-        layout_.zero >= 1 ? part(held.dense, dense_.ranks) + part(held.expert, experts_.ranks) : held.total();
-    const std::int64_t gradients = own;
-    std::vector<Kernel> kernels = optimizer_kernels(own, gradients, gradient_bytes_ == 4);
-    if (!plan_.clip_gradients)
-        kernels.erase(kernels.begin());  // the gradient norm
-    add(std::move(kernels));
+    Updated here = stage_update(a_, plan_, stage_, parameters_);
+    std::uint32_t ready = program::kNone;
+    if (plan_.offload.optimizer > 0) {
+        const auto there = static_cast<std::int64_t>(plan_.offload.optimizer * static_cast<double>(here.elements));
+        here.elements -= there;
+        ready = update_on_host(there);
+    }
+    const std::int64_t updated_here = here.total();
+    add(optimizer_kernels(plan_.optimizer, plan_.precision, here, gradient_bytes_, plan_.clip_gradients));
     flush("optimizer", Phase::optimizer);
+    if (plan_.offload.parameters && updated_here > 0)
+        ready = host_copy(HostRoute::down, updated_here * activation_bytes_, "weights to host", Phase::optimizer,
+                          {last_main_});
+    if (ready != program::kNone) {
+        next_waits_.push_back(ready);
+        flush("optimizer", Phase::optimizer);
+    }
     updated_ = last_main_;
     if (layout_.zero == 1 || layout_.zero == 2)
         gather_after_optimizer();
@@ -228,36 +268,54 @@ void StageBuilder::gather_after_optimizer() {
     const Bytes whole = parameters_.total() * activation_bytes_;
     const Bytes cap = overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : whole;
     Held open;
-    Bytes open_bytes = 0;  ///< dense parameters on the wire
+    Held wire;  ///< bytes of them on the wire
     std::vector<UnitPlace> members;
     const auto emit = [&] {
         std::uint32_t node = program::kNone;
         if (open.dense > 0 && dense_.ranks > 1)
-            node = collective(stream, Slot::parameter, Collective::all_gather, open_bytes, "parameter all-gather",
+            node = collective(stream, Slot::parameter, Collective::all_gather, wire.dense, gather_name(false),
                               Account::comm_parameter, Phase::gather, {last_main_});
         if (open.expert > 0 && experts_.ranks > 1)
-            node = collective(stream, Slot::expert_parameter, Collective::all_gather, open.expert * activation_bytes_,
-                              "expert parameter all-gather", Account::comm_parameter, Phase::gather, {last_main_});
+            node = collective(stream, Slot::expert_parameter, Collective::all_gather, wire.expert, gather_name(true),
+                              Account::comm_parameter, Phase::gather, {last_main_});
         if (overlap && node != program::kNone) {
             for (const UnitPlace& unit : members)
                 gathered_[unit] = node;
         }
         open = {};
-        open_bytes = 0;
+        wire = {};
         members.clear();
     };
     for (const std::int64_t chunk : chunks_in_model_order(true)) {
         const std::vector<Unit> list = units(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open.dense += list[u].parameters.dense;
-            open_bytes += list[u].parameters.dense * parameter_width(list[u]);
             open.expert += list[u].parameters.expert;
+            const Held narrow = parameter_wire(list[u]);
+            wire.dense += narrow.dense;
+            wire.expert += narrow.expert;
+            add_parameter_codes(list[u]);
             members.emplace_back(chunk, u);
             if (open.total() * activation_bytes_ >= cap)
                 emit();
         }
     }
     emit();
+    if (software_.host_per_shard_s > 0 && layout_.zero == 1 && dense_.ranks > 1)
+        copy_shards();
+}
+
+void StageBuilder::copy_shards() {
+    std::int64_t tensors = 0;
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout_); ++chunk)
+        for (const Unit& unit : units(chunk))
+            tensors += unit.kind == Unit::Kind::layer ? tensors_of_layer(a_, software_) : 1;
+    Kernel copies;
+    copies.fusion = software_.fusion;
+    copies.bytes = kShardListBytes * parameters_.sum().dense;
+    add({copies});
+    flush("shard copies", Phase::gather);
+    host_work(software_.host_per_shard_s * static_cast<double>(tensors * dense_.ranks), "shard copies");
 }
 
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.
@@ -284,6 +342,8 @@ void StageBuilder::reduce_at_end() {
     }
     for (const std::uint32_t node : reduction_nodes_)
         next_waits_.push_back(node);
+    if (down_ != program::kNone)
+        next_waits_.push_back(down_);
     const std::int64_t members = norm_over_world(layout_) ? layout_.world() : layout_.tp * layout_.pp;
     const bool after_update = layout_.schedule == Schedule::zb_h2 || layout_.schedule == Schedule::zb_v;
     if (plan_.clip_gradients && members > 1 && after_update) {

@@ -28,6 +28,7 @@ enum class Account : std::uint8_t {
     contention,      ///< exposed communication beyond its uncontended time
     straggler,       ///< waiting for a peer that was late by its own work
     bubble,          ///< waiting for a message or for a peer that itself waited
+    offload,         ///< copies to and from host memory and updates on the host, exposed
     data_wait,
     checkpoint,
     idle,
@@ -37,9 +38,10 @@ inline constexpr std::size_t kAccountCount = static_cast<std::size_t>(Account::c
 
 constexpr std::string_view account_name(Account account) {
     constexpr std::array<std::string_view, kAccountCount> names = {
-        "gemm_ideal",   "gemm_loss",  "attention", "memory_bound", "optimizer", "recompute",     "host_bound",
-        "interference", "comm_tp",    "comm_cp",   "comm_ep",      "comm_pp",   "comm_gradient", "comm_parameter",
-        "comm_other",   "contention", "straggler", "bubble",       "data_wait", "checkpoint",    "idle"};
+        "gemm_ideal",    "gemm_loss",      "attention",  "memory_bound", "optimizer", "recompute",
+        "host_bound",    "interference",   "comm_tp",    "comm_cp",      "comm_ep",   "comm_pp",
+        "comm_gradient", "comm_parameter", "comm_other", "contention",   "straggler", "bubble",
+        "offload",       "data_wait",      "checkpoint", "idle"};
     return names[static_cast<std::size_t>(account)];
 }
 

@@ -200,7 +200,7 @@ private:
 
 class Quotient {
 public:
-    Quotient(Program&& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands,
+    Quotient(const Program& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands,
              const Refinement& refined)
         : p_(program),
           capacity_(capacity),
@@ -219,12 +219,20 @@ public:
             out_.links.push_back(LinkId{link});
             out_.capacity.push_back(capacity_[link]);
         }
-        p_.ranks = std::move(ranks_);
-        p_.groups = std::move(groups_);
-        p_.routes = std::move(routes_);
-        p_.demands = std::move(folded_);
-        p_.alone = std::move(alone_);
-        out_.program = std::move(p_);
+        out_.program = {.templates = p_.templates,
+                        .ranks = std::move(ranks_),
+                        .costs = p_.costs,
+                        .calls = p_.calls,
+                        .plans = p_.plans,
+                        .groups = std::move(groups_),
+                        .batches = p_.batches,
+                        .routes = std::move(routes_),
+                        .transfers = p_.transfers,
+                        .durations = p_.durations,
+                        .demands = std::move(folded_),
+                        .alone = std::move(alone_),
+                        .labels = p_.labels,
+                        .names = p_.names};
         out_.examples = std::move(rank_.example);
         out_.class_of = std::move(rank_.of);
         return std::move(out_);
@@ -324,7 +332,7 @@ private:
         ranks_.push_back(std::move(folded));
     }
 
-    Program& p_;
+    const Program& p_;
     std::span<const Rate> capacity_;
     const std::vector<std::vector<LinkUse>>& demands_;
     Classes rank_, group_, link_;
@@ -339,11 +347,11 @@ private:
 
 }  // namespace
 
-Folded fold(Program program, std::span<const Rate> capacity) {
+Folded fold(const Program& program, std::span<const Rate> capacity) {
     const std::vector<std::vector<LinkUse>> demands = deciding_links(program.demands, capacity);
     Refinement refinement(program, capacity, demands);
     const int rounds = refinement.run();
-    Folded out = Quotient(std::move(program), capacity, demands, refinement).build();
+    Folded out = Quotient(program, capacity, demands, refinement).build();
     out.rounds = rounds;
     return out;
 }

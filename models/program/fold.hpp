@@ -40,6 +40,6 @@ struct Folded {
 
 /// capacity: one entry a link, > 0. The program must be valid. Throws std::logic_error when the partition found is not
 /// equitable (our bug).
-Folded fold(Program program, std::span<const Rate> capacity);
+Folded fold(const Program& program, std::span<const Rate> capacity);
 
 }  // namespace fabricast::program

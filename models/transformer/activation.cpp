@@ -25,10 +25,15 @@
 // output (w T f more). In fp8 the inputs of linear layers are kept in 1 byte; the projection's beside the core's
 // 16-bit output, the router's 16-bit input beside the shared experts' copy.
 // Recomputation: selective drops the core and holds it while one layer runs; full keeps only the layer input and
-// holds the whole set while one layer runs.
+// holds the whole set while one layer runs. Selective by product (torchtitan's selective_ac_option op) keeps the layer
+// input w T h, the core's output w T a d and log-sum-exp, the output of every second product in order of execution (split:
+// queries w T a d, values w T g d, gate w T f, second MLP product w T h in full width) and with sequence parallelism both
+// reduce-scattered sums; the rest of the whole set comes back while one layer runs.
 // Not modelled: allocator slack, temporaries inside kernels (Megatron-LM adds 5 % for them without SP).
 // Sources: arXiv:2205.05198 table 2; Megatron-LM theoretical_memory_usage.py; saved tensors of Megatron-LM moe and
-// multi_latent_attention; eager tensors: autograd of PyTorch.
+// multi_latent_attention; eager tensors: autograd of PyTorch; selective by product: torchtitan,
+// models/parallelize_llama.py (_save_list, every second aten.mm).
+#include <algorithm>
 #include <cmath>
 
 #include "models/transformer/kernel_list.hpp"
@@ -91,6 +96,32 @@ std::int64_t moe_bytes(const Architecture& a, const detail::LocalSizes& n, const
     return kept;
 }
 
+/// Selective by product (header): outputs of every second product, 16 bit also in fp8; of them those that the backward
+/// reads as they are.
+struct KeptProducts {
+    std::int64_t all = 0, read = 0;
+};
+
+KeptProducts kept_products(const Architecture& a, const detail::LocalSizes& n, const SoftwareFeatures& f,
+                           std::int64_t wide) {
+    KeptProducts out;
+    int products = 0;
+    const auto add = [&](const detail::Linear& linear, std::size_t first_read) {
+        for (std::size_t i = 0; i < linear.outs.size(); ++i) {
+            if (products++ % 2 == 1)
+                continue;
+            out.all += n.tokens * linear.outs[i] * wide;
+            out.read += i >= first_read ? n.tokens * linear.outs[i] * wide : 0;
+        }
+    };
+    constexpr std::size_t kNone = ~std::size_t{0};
+    add(detail::qkv_linear(a, n, f), f.split_projections ? 2 : kNone);  // values; queries and keys turn first
+    add(detail::projection_linear(a, n), kNone);
+    add(detail::first_mlp_linear(a, n.ffn, f, false), 0);
+    add(detail::second_mlp_linear(a, n.ffn, false), kNone);
+    return out;
+}
+
 }  // namespace
 
 ActivationBytes layer_activation(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Recompute r,
@@ -108,7 +139,15 @@ ActivationBytes layer_activation(const Architecture& a, const Shard& s, const So
 
     switch (r) {
         case Recompute::none: return {kept + core, 0};
-        case Recompute::selective: return {kept, core};
+        case Recompute::selective: {
+            if (!f.selective_by_product || layer.moe || a.attention == AttentionKind::latent)
+                return {kept, core};
+            const KeptProducts products = kept_products(a, n, f, w.wide);
+            const std::int64_t result = n.tokens * n.value * w.wide;  // of the core, the projection's input
+            const std::int64_t reduced = s.sequence_parallel && s.tp > 1 ? 2 * w.wide * outside : 0;
+            const std::int64_t held = w.wide * outside + result + core + products.all + reduced;
+            return {held, std::max<std::int64_t>(0, kept + core - result - core - products.read)};
+        }
         case Recompute::full: return {w.wide * outside, kept + core};
     }
     return {};

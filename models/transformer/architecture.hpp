@@ -98,11 +98,13 @@ ParameterCount count_parameters(const Architecture& a, std::int64_t vocab);
 /// (not halved for causality; a windowed layer counts its window), no recomputation. A dense model:
 /// 12 B s L h^2 [(1 + g/a + s/h) q + (f/h) gm + V/(2 L h)], q = head_dim heads / hidden, gm = 3/2 gated else 1;
 /// the other families at the head of model_flops.cpp.
-double model_flops(const Architecture& a, double sequences, double length, std::int64_t padded_vocabulary);
+/// document: of packed sequences (packing.hpp), keys that count a token; 0 = the whole sequence.
+double model_flops(const Architecture& a, double sequences, double length, std::int64_t padded_vocabulary,
+                   double document = 0);
 /// The part of model_flops that is attention scores (QK^T and AV).
-double attention_flops(const Architecture& a, double sequences, double length);
+double attention_flops(const Architecture& a, double sequences, double length, double document = 0);
 /// What model_flops counts for this model, as a sentence for reports.
-std::string flops_convention(const Architecture& a);
+std::string flops_convention(const Architecture& a, double document = 0);
 
 /// Presets ("llama-70b", "gpt3-175b" ...); nullptr when unknown.
 const Architecture* find_architecture(std::string_view name);

@@ -5,9 +5,10 @@
 // Context parallelism, a sequence of s tokens on cp ranks: rings and gathers see s/cp query rows against s keys, the
 // rows taken evenly from all positions (balanced); ulysses sees all rows of heads/cp.
 // Unfused: batched GEMMs over micro_batch * heads / tp with full sq x sk scores, and passes over the scores:
-//   forward   Q K^T | scale, mask, softmax 4 bytes a score | dropout 5 | P V
-//   backward  dP = dO V^T, dV = P^T dO | dropout 5 | softmax 6 | dQ = dS K, dK = dS^T Q
-// so 9 bytes a score forward and 11 backward with dropout, 4 and 6 without. These are the reads and writes of the
+//   forward   Q K^T | scale, mask, softmax 3 bytes a score | dropout 5 | P V
+//   backward  dP = dO V^T, dV = P^T dO | dropout 5 | softmax 4 | dQ = dS K, dK = dS^T Q
+// so 8 bytes a score forward and 9 backward with dropout, 3 and 4 without: the fused causal softmax reads the half below
+// the diagonal and writes all (4 and 6 where a rank's rows are not the first of their keys). These are the reads and writes of the
 // pointwise kernels only; the GEMMs carry the bytes of their own operands, scores included. The context is copied
 // from heads to tokens (4 bytes an element), and back in backward. Eager and unfused: scale and mask are passes of
 // their own (8) and softmax goes through fp32 (20; backward 24).
@@ -36,6 +37,8 @@ Core core(const KernelList& list, const Architecture& a, const Shard& s) {
     return c;
 }
 
+bool reads_half(const Core& c) { return c.size.sq == c.size.sk; }
+
 void flash(KernelList& list, KernelKind kind, const Core& c, const Shard& s, const LayerShape& layer) {
     Kernel k;
     k.kind = kind;
@@ -49,6 +52,7 @@ void flash(KernelList& list, KernelKind kind, const Core& c, const Shard& s, con
     k.value_dim = c.value_dim != c.head_dim ? c.value_dim : 0;
     k.window = layer.window < c.size.sk ? layer.window : 0;
     k.balanced = c.size.sq < c.size.sk;
+    k.document = s.document < c.size.sk ? s.document : 0;
     k.precision = wide(s.precision);
     list.kernel(std::move(k));
 }
@@ -74,7 +78,7 @@ void append_core_forward(KernelList& list, const Architecture& a, const Shard& s
         list.pass(6, c.scores, 0, 2, Account::attention);
         list.pass(8, c.scores, 0, 1, Account::attention);
     } else {
-        list.pass(4, c.scores, 0, 1, Account::attention);
+        list.pass(reads_half(c) ? 3 : 4, c.scores, 0, 1, Account::attention);
     }
     if (f.dropout)
         list.pass(4, c.scores, 1, 1, Account::attention);
@@ -98,7 +102,7 @@ void append_core_backward(KernelList& list, const Architecture& a, const Shard& 
         list.pass(12, c.scores, 0, 1, Account::attention);
         list.pass(4, c.scores, 0, 2, Account::attention);
     } else {
-        list.pass(6, c.scores, 0, 1, Account::attention);
+        list.pass(reads_half(c) ? 4 : 6, c.scores, 0, 1, Account::attention);
     }
     list.gemm(c.size.sq, c.head_dim, c.size.sk, precision, Account::attention, c.batch);
     list.gemm(c.size.sk, c.head_dim, c.size.sq, precision, Account::attention, c.batch);

@@ -1,4 +1,4 @@
-// Embedding in front of the first layer; final norm, head and loss behind the last; optimizer.
+// Embedding in front of the first layer; final norm, head and loss behind the last.
 //
 // Embedding forward: every rank looks up all tokens in its V/t rows (4 bytes an element), with t > 1 clears the rows
 // it does not own (2); learned positions are added (6; backward sums over the batch, 2), dropout 5. Backward: sorted
@@ -9,9 +9,7 @@
 // The head multiplies in 16 bit also when the layers run in fp8; logits are fp32 inside the loss.
 // Prediction module: the next token's embedding, a norm of it and of the hidden vector, both joined (4 bytes an element)
 // and projected 2 h -> h/t.
-// Adam: fp32 master, two moments read and written 24 + gradient 4 (2) + 16-bit weight 2 = 30 (28) bytes a parameter;
-// gradient norm reads each gradient (4 or 2), zeroing writes it. Multi-tensor kernels: one launch each.
-// Sources: Megatron-LM VocabParallelEmbedding, vocab_parallel_cross_entropy, apex FusedAdam; loss bytes: software.cpp.
+// Sources: Megatron-LM VocabParallelEmbedding, vocab_parallel_cross_entropy; loss bytes: software.cpp.
 #include "models/transformer/kernel_list.hpp"
 
 #include <cmath>
@@ -29,13 +27,6 @@ void loss(KernelList& list, const SoftwareFeatures& f) {
     const double half = f.loss_bytes_per_logit / 2;
     const std::int64_t passes = half < 8 ? 1 : static_cast<std::int64_t>(half / 4);
     list.bytes(std::llround(half * logits / static_cast<double>(passes)), passes);
-}
-
-Kernel optimizer_kernel(std::int64_t bytes) {
-    Kernel k;
-    k.account = Account::optimizer;
-    k.bytes = bytes;
-    return k;
 }
 
 }  // namespace
@@ -81,7 +72,7 @@ std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const S
     const Precision precision = detail::wide(s.precision);
     loss(list, f);
     list.gemm(n.tokens, n.hidden, n.vocab, precision, Account::gemm_ideal);
-    list.gemm(n.vocab, n.hidden, n.tokens, precision, Account::gemm_ideal, 1, f.fp32_gradients);
+    list.weight_gradient(n.vocab, n.hidden, n.tokens, precision);
     list.norm_data(a.rms_norm);
     list.norm_weight(a.rms_norm);
     return list.take();
@@ -129,20 +120,8 @@ std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, co
 std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f) {
     KernelList list(a, s, f);
     const detail::LocalSizes& n = list.sizes();
-    list.gemm(n.vocab, n.hidden, n.tokens, detail::wide(s.precision), Account::gemm_ideal, 1, f.fp32_gradients);
+    list.weight_gradient(n.vocab, n.hidden, n.tokens, detail::wide(s.precision));
     return list.take();
-}
-
-std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients) {
-    const std::int64_t gradient = fp32_gradients ? 4 : 2;
-    std::vector<Kernel> kernels;
-    if (gradient_parameters > 0)
-        kernels.push_back(optimizer_kernel(gradient * gradient_parameters));
-    if (parameters > 0)
-        kernels.push_back(optimizer_kernel((26 + gradient) * parameters));
-    if (gradient_parameters > 0)
-        kernels.push_back(optimizer_kernel(gradient * gradient_parameters));
-    return kernels;
 }
 
 }  // namespace fabricast

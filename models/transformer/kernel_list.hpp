@@ -155,10 +155,18 @@ public:
         cast(2, l.in, rows(l));
         for (const std::int64_t out : l.outs) {
             cast(1, out, rows(l));
-            gemm(out, l.in, rows(l), shard_.precision, Account::gemm_ideal, 1, software_.fp32_gradients);
+            weight_gradient(out, l.in, rows(l), shard_.precision);
             if (l.bias)
                 pass(2, out * (l.cut == Cut::column ? sizes_.tokens : sizes_.norm_tokens));
         }
+    }
+    /// dW[out, in]: accumulated in fp32 by the product, or written in 16 bit and added by a pass: the new one read (2), the sum
+    /// read and written (4 + 4, or 2 + 2).
+    void weight_gradient(std::int64_t out, std::int64_t in, std::int64_t tokens, Precision precision) {
+        gemm(out, in, tokens, precision, Account::gemm_ideal, 1,
+             software_.fp32_gradients && !software_.accumulate_apart);
+        if (software_.accumulate_apart)
+            bytes((software_.fp32_gradients ? 10 : 6) * out * in);
     }
     void quantise(std::int64_t width, std::int64_t tokens) { cast(3, width, tokens); }
     /// Fp8 copies of an operand: `per_element` bytes read and written.
@@ -182,6 +190,8 @@ public:
     void activation_backward(bool gated, std::int64_t elements);
 
 private:
+    /// Norm and rotary are one kernel each.
+    bool single_kernels() const { return software_.fusion != Fusion::eager || software_.fused_norms; }
     std::int64_t rows(const Linear& l) const { return l.cut == Cut::none ? sizes_.norm_tokens : sizes_.tokens; }
 
     LocalSizes sizes_;

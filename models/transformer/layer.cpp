@@ -10,7 +10,8 @@
 // In a parallel block attention and MLP read one input: residual_attention is empty, residual_mlp sums both branches, and
 // norm_mlp is empty unless the block has separate norms.
 // Backward of qkv joins dQ, dK, dV into one tensor (4 bytes an element) unless the projections are GEMMs of their
-// own. Eager stacks copy the context between heads and tokens (4 bytes), as a transpose before the projection. Ulysses
+// own. packed_copies: q, k, v are copied out of the joint product (4), k and v joined and turned (4 + 4), and back the same
+// way, instead. Eager stacks copy the context between heads and tokens (4 bytes), as a transpose before the projection. Ulysses
 // packs and unpacks what it exchanges (2 x 4 bytes an element of Q, K, V and of the context, each way).
 // A kernel stands for a launch, so the sum of counts prices the host. Not counted: the kernels of communication, the
 // two small helpers of a flash backward (inside its measured rate).
@@ -53,6 +54,15 @@ void context_copy(KernelList& list, const SoftwareFeatures& f) {
         list.pass(4, list.sizes().tokens * list.sizes().value);
 }
 
+/// q, k, v leave the joint product by a copy; k and v are joined, turned and split again (nanotron's attention block).
+void packed_copies(KernelList& list, const SoftwareFeatures& f) {
+    if (!f.packed_copies)
+        return;
+    const LocalSizes& n = list.sizes();
+    list.pass(4, n.tokens * (n.query + 2 * n.key_value));
+    list.pass(4, n.tokens * 2 * n.key_value, 0, 2);
+}
+
 void exchange_copies(KernelList& list, const Shard& s, std::int64_t width) {
     if (s.ulysses && s.cp > 1)
         list.pass(4, list.sizes().tokens * width, 0, 2);
@@ -73,6 +83,7 @@ void attention_forward(KernelList& list, const Architecture& a, const Shard& s, 
             list.norm_forward(true, n.tokens * n.heads, a.head_dim);
             list.norm_forward(true, n.tokens * n.kv_heads, a.head_dim);
         }
+        packed_copies(list, f);
         if (a.rotary)
             list.rotary(n.tokens * n.query, n.tokens * n.key_value);
     }
@@ -99,7 +110,8 @@ void attention_data(KernelList& list, const Architecture& a, const Shard& s, con
         list.norm_data(true, n.tokens * n.heads, a.head_dim);
         list.norm_data(true, n.tokens * n.kv_heads, a.head_dim);
     }
-    if (!f.split_projections)
+    packed_copies(list, f);
+    if (!f.split_projections && !f.packed_copies)
         list.pass(4, n.tokens * (n.query + 2 * n.key_value));
     list.linear_data(qkv_linear(a, n, f));
 }

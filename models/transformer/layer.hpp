@@ -43,12 +43,17 @@ struct SoftwareFeatures {
     bool tensor_replay = false;          ///< memory by replaying every tensor (models/parallel/eager_replay.hpp)
     bool fp32_gradients = true;          ///< weight gradients accumulate in fp32 in the GEMM
     bool fp32_reduce = true;             ///< gradients travel in fp32
+    bool accumulate_apart = false;       ///< the product writes a 16-bit gradient, a pass of its own adds it to the sum
+    bool fused_norms = false;            ///< eager: RMSNorm and rotary are single kernels all the same
+    bool packed_copies = false;          ///< flash on q and a packed k, v: copies between layouts around it
     bool split_projections = false;      ///< q, k, v and gate, up are GEMMs of their own
     double loss_bytes_per_logit = 24;    ///< whole forward + backward of the loss, memory traffic
     double logits_memory_per_logit = 6;  ///< bytes held at the peak of the loss (6: bf16 logits + fp32 softmax)
     double fsdp_copy_bytes = 15;         ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
     double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
     double host_per_layer_s = 0;         ///< and per layer pass
+    double host_per_step_s = 0;          ///< and per step, with the GPU idle: loss and norm read, log, next batch
+    double host_per_shard_s = 0;         ///< ZeRO-1: and per tensor and rank, copied out of what was gathered
     bool cuda_graphs = false;            ///< host cost is nil
     bool p2p_overlap = false;            ///< interleaved schedule: sends and receives off the compute stream
     bool p2p_scatter_gather = true;      ///< without SP: send 1/tp, all-gather inside the node
@@ -70,6 +75,7 @@ struct SoftwareFeatures {
         false;  ///< ZeRO-1 deals whole tensors to ranks; after the update each owner broadcasts its own
     bool edges_regathered = false;  ///< sharded states: embedding and head are given back after each forward of theirs
     bool allocator_expandable = true;
+    double host_update_share = 0.26;  ///< of the server's memory bandwidth that an update on the CPU reaches
     std::vector<std::string> sources;
 };
 
@@ -83,6 +89,7 @@ struct Shard {
     bool ulysses = false;          ///< cp by exchanging heads: the core sees heads / cp and the whole sequence
     std::int64_t ep = 1, etp = 1;  ///< experts over ep ranks, each expert cut over etp
     double expert_load = 1;        ///< tokens this rank's experts receive / the mean
+    std::int64_t document = 0;     ///< packed sequences: packing.hpp; 0 = a sequence is one document
     std::int64_t tokens() const { return micro_batch * sequence / cp; }
 };
 
@@ -130,9 +137,6 @@ std::vector<Kernel> head_backward(const Architecture& a, const Shard& s, const S
 /// head_backward in two parts: loss, input gradient and norm; weight gradient of the head.
 std::vector<Kernel> head_backward_data(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
 std::vector<Kernel> head_backward_weight(const Architecture& a, const Shard& s, const SoftwareFeatures& f);
-
-/// Adam over `parameters` held by this rank, gradient norm and zeroing over `gradient_parameters`.
-std::vector<Kernel> optimizer_kernels(std::int64_t parameters, std::int64_t gradient_parameters, bool fp32_gradients);
 
 /// Activation bytes one layer keeps for backward of one micro-batch; table at the head of activation.cpp.
 struct ActivationBytes {

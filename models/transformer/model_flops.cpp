@@ -2,7 +2,7 @@
 //
 // A weight of a matrix product costs 2 FLOPs a token forward and 4 backward; attention scores (QK^T and AV) cost
 // 2 k a (d + v) a token forward, k keys, d and v the widths of query and value heads. Every layer counts k = s, not
-// halved for causality; a layer with a window w counts k = min(w, s). Experts: the top_k a token visits and the shared
+// halved for causality; a layer with a window w counts k = min(w, s); packed sequences count k = D (packing.hpp). Experts: the top_k a token visits and the shared
 // ones; the router is left out. Prediction modules: their layer, their projection 2 h -> h and the head once more.
 // Biases, norms and the embedding lookup are not counted.
 // Source: Megatron-LM num_floating_point_operations (dense, experts, latent attention, prediction modules; newer
@@ -42,25 +42,32 @@ std::int64_t product_weights(const Architecture& a, const LayerShape& layer) {
 
 }  // namespace
 
-double attention_flops(const Architecture& a, double sequences, double length) {
+double attention_flops(const Architecture& a, double sequences, double length, double document) {
+    const double seen = document > 0 ? std::min(document, length) : length;
     double keys = 0;  // summed over layers
     for (std::int64_t i = 0; i < layers_in_all(a); ++i) {
         const std::int64_t window = layer_shape(a, i).window;
-        keys += window > 0 ? std::min(static_cast<double>(window), length) : length;
+        keys += window > 0 ? std::min(static_cast<double>(window), seen) : seen;
     }
     return 6.0 * sequences * length * keys * static_cast<double>(score_width(a));
 }
 
-double model_flops(const Architecture& a, double sequences, double length, std::int64_t padded_vocabulary) {
+double model_flops(const Architecture& a, double sequences, double length, std::int64_t padded_vocabulary,
+                   double document) {
     std::int64_t weights = padded_vocabulary * a.hidden * (1 + a.mtp_layers);
     for (std::int64_t i = 0; i < layers_in_all(a); ++i)
         weights += product_weights(a, layer_shape(a, i));
     weights += 2 * a.hidden * a.hidden * a.mtp_layers;
-    return 6.0 * sequences * length * static_cast<double>(weights) + attention_flops(a, sequences, length);
+    return 6.0 * sequences * length * static_cast<double>(weights) + attention_flops(a, sequences, length, document);
 }
 
-std::string flops_convention(const Architecture& a) {
+std::string flops_convention(const Architecture& a, double document) {
     std::string text = "forward + backward (3 x forward), attention scores counted in full (not halved for causality)";
+    if (document > 0)
+        text += fmt::format(
+            "; packed: {:.0f} keys a token, the tokens of its document on average (sum of squared lengths / sum of "
+            "lengths)",
+            document);
     if (a.window > 0)
         text += fmt::format("; windowed layers: at most {} keys a query", a.window);
     if (a.moe.experts > 0) {

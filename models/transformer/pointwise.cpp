@@ -15,6 +15,7 @@
 //   SwiGLU            SiLU 4, product 6; backward products 12, SiLU 6
 //   residual          dropout 5 apart from the sum 6
 //   LayerNorm, GeLU   are single kernels in eager mode as well
+// fused_norms: RMSNorm and rotary as on a fused stack, the rest eager.
 // Sources: PyTorch eager operators of the public Llama code; fused counts are those of Transformer Engine and
 // Megatron-LM kernels. Check: the public torchtitan ladder for an 8B (5762 tokens/s/GPU eager, 6667 compiled) leaves
 // 24 us a token, about 380 bytes per hidden element and layer at 0.63 of HBM; these counts give 418 with the
@@ -28,7 +29,7 @@ constexpr std::int64_t kPartialRows = 128;  // one per thread block, about one b
 
 void KernelList::norm_forward(bool rms, std::int64_t rows, std::int64_t width) {
     const std::int64_t elements = rows * width;
-    if (software_.fusion != Fusion::eager || !rms)
+    if (single_kernels() || !rms)
         return pass(4, elements);
     pass(6, elements, 0, 2);
     pass(8, elements, 0, 2);
@@ -38,7 +39,7 @@ void KernelList::norm_forward(bool rms, std::int64_t rows, std::int64_t width) {
 
 void KernelList::norm_data(bool rms, std::int64_t rows, std::int64_t width) {
     const std::int64_t elements = rows * width;
-    if (software_.fusion != Fusion::eager || !rms)
+    if (single_kernels() || !rms)
         return pass(8, elements);
     pass(4, elements, 0, 3);
     pass(6, elements, 0, 2);
@@ -49,7 +50,7 @@ void KernelList::norm_data(bool rms, std::int64_t rows, std::int64_t width) {
 
 void KernelList::norm_weight(bool rms, std::int64_t rows, std::int64_t width) {
     const std::int64_t elements = rows * width;
-    if (software_.fusion == Fusion::fused)
+    if (software_.fusion != Fusion::compiled && single_kernels())
         return bytes((rms ? 1 : 2) * 8 * kPartialRows * width);
     if (software_.fusion == Fusion::compiled || !rms)
         return pass(4, elements);
@@ -79,7 +80,7 @@ void KernelList::rotary(std::int64_t query, std::int64_t key) {
     if (software_.fusion == Fusion::compiled)
         return pass(4, query + key);
     for (const std::int64_t elements : {query, key}) {
-        if (software_.fusion == Fusion::fused) {
+        if (single_kernels()) {
             pass(4, elements);
         } else {
             pass(6, elements, 0, 2);

@@ -35,14 +35,24 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     SoftwareFeatures f = megatron_2022();
     f.name = name;
     f.host_per_kernel_s = 10e-6;
-    f.host_per_layer_s = 1.0e-3;
-    f.tp_backward_overlap = false;
+    f.host_per_layer_s = 1.03e-3;
+    f.host_update_share = 0.46;
+    f.accumulate_apart = true;
     f.fp32_gradients = false;
     f.fp32_reduce = false;
     f.sources = {
-        "gradients of fp16 parameters are fp16 and are reduced as they are: DeepSpeed FP16 engine without ZeRO",
-        "kernels as megatron-2022; a fork of the code before its tensor-parallel overlap, all such traffic exposed",
-        "host 1.0 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
+        "0.46 of host memory bandwidth in an update on the CPU: DeepSpeedCPUAdam, 10 G parameters in 2.57 s at 30 "
+        "bytes "
+        "each on two Xeon 8168 of 256 GB/s (ZeRO-Offload, arXiv:2101.06840, table 4)",
+        "gradients of fp16 parameters are fp16 and are reduced as they are: DeepSpeed FP16 engine without ZeRO; "
+        "autograd adds "
+        "those of a micro-batch to the sum by a pass of its own, 6 bytes a parameter",
+        "kernels as megatron-2022, its tensor-parallel overlap too (LinearWithGradAccumulationAndAsyncCommunication, "
+        "in the "
+        "fork's core/tensor_parallel/layers.py since the merge of 2023): tp 8 rows of vTrain up to 39B lie at -4 to +5 "
+        "% with it, "
+        "0 to +10 % without",
+        "host 1.03 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
         "multi-node and one-node), where small models are host-bound",
     };
     return f;
@@ -63,6 +73,9 @@ SoftwareFeatures megatron_core_2024() {
         "the "
         "cuDNN rate fits to 3.4 %, the FlashAttention-2 rate to 7.4 %",
         "in fp8 the gathered operands travel in fp8: Transformer Engine gathers after the cast",
+        "0.26 of host memory bandwidth in an update on the CPU: PyTorch's Adam in the hybrid optimizer, from the "
+        "published "
+        "offload table of Qwen3-30B-A3B on 16 H100 (Megatron-Bridge)",
         "24 bytes per logit, unfused cross entropy; overlapped sends: Megatron-LM README, scaling tables of 2024",
         "0.6 of TP traffic hidden with user buffers: fitted on public NeMo tables (0.3 gives 5.8 %, 0.6 3.3 %, 0.9 5.1 "
         "%)",
@@ -98,10 +111,12 @@ SoftwareFeatures nemo_2024() {
     f.fp8_parameter_gather = true;
     f.sources = {
         "kernels and overlap as megatron-core-2024",
-        "weight gradients of the head wait for the last 22 micro-batches (defer_embedding_wgrad_compute, "
+        "weight gradients of the head of dense models wait for the last 22 micro-batches "
+        "(defer_embedding_wgrad_compute, "
         "wgrad_deferral_limit 22), parameters are gathered in fp8 (fp8_params): the same recipes",
-        "gradients travel in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 False (NeMo 2) in NVIDIA's "
-        "published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, pretrain_llama31.py)",
+        "gradients travel, and lie in their buffer, in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 "
+        "False (NeMo 2) in NVIDIA's published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, "
+        "pretrain_llama31.py)",
         "12 bytes per logit: fused cross entropy, as public NeMo performance recipes set it",
         "host free: CUDA graphs or never host-bound at the published sizes",
     };
@@ -262,20 +277,38 @@ SoftwareFeatures nanotron_2024() {
     f.name = "nanotron-2024";
     f.split_projections = false;
     f.tensor_replay = true;
+    f.fused_norms = true;
+    f.packed_copies = true;
+    f.accumulate_apart = true;
     f.fp32_gradients = true;
     f.fp32_reduce = true;
     f.logits_memory_per_logit = 8;
-    f.loss_bytes_per_logit = 32;
+    f.loss_bytes_per_logit = 52;
+    f.host_per_layer_s = 1.65e-3;
+    f.host_per_step_s = 0.05;
+    f.host_per_shard_s = 5e-6;
     f.tp_backward_overlap = true;
     f.allocator_expandable = false;
     f.sources = {
-        "FlashAttention-2, Triton RMSNorm and rotary kernels, other pointwise work eager, one product for q, k, v and "
-        "one for gate and up: huggingface/nanotron models/llama.py",
-        "16-bit gradients accumulate into fp32 ones after the backward of a micro-batch, fp32 gradients are reduced: "
-        "optim/gradient_accumulator.py",
+        "FlashAttention-2 between copies of q, k and v, Triton RMSNorm and rotary kernels, other pointwise work eager, "
+        "one "
+        "product for q, k, v and one for gate and up: huggingface/nanotron models/llama.py",
+        "16-bit gradients are added to fp32 ones by a pass of their own after the backward of a micro-batch, fp32 "
+        "gradients "
+        "are reduced: optim/gradient_accumulator.py",
         "asynchronous tensor-parallel layers: reduction beside the weight gradient, "
         "parallel/tensor_parallel/functional.py",
-        "8 bytes held per logit: fp32 copy and fp32 softmax; 32 bytes moved (fp32 loss, eager)",
+        "8 bytes held per logit: fp32 copy and fp32 softmax; 52 moved: cast 6, maximum 4, difference 8, exponential 8, "
+        "sum "
+        "4, quotient 8, backward product 8 and cast 6 (_ShardedCrossEntropy)",
+        "5 us per shard of a tensor copied one by one after the parameters were gathered (distributed.py): about a "
+        "launch; "
+        "sweep rows with ZeRO-1 against those without, one pipeline stage, want 4 to 6",
+        "0.05 s a step: loss averaged over ranks and read, norm read, log, next batch; fitted on the rows of its sweep "
+        "with tp "
+        "1 and 4 or 8 pipeline stages on 8 to 128 GPUs, which all miss that much",
+        "1.65 ms a layer pass: fitted on the host-bound rows of its layout sweep (tp 4 and 8, one pipeline stage, "
+        "micro-batch 1 and 2 on 8 to 64 GPUs), where a layer takes 4.3 ms forward and backward whatever tp is",
         "25 us per kernel: eager PyTorch issues one in 10-45 us (estimate)",
     };
     return f;
@@ -288,9 +321,12 @@ SoftwareFeatures llm_foundry_2023() {
     f.split_projections = false;
     f.recompute_stops_early = false;
     f.loss_bytes_per_logit = 32;
+    f.logits_memory_per_logit = 4;
     f.host_per_layer_s = 0.1e-3;
     f.allocator_expandable = false;
     f.sources = {
+        "4 bytes held per logit: 16-bit logits and their gradient; its default loss is the fused cross entropy of "
+        "flash_attn (loss_fn fused_crossentropy, llmfoundry/models/mpt/modeling_mpt.py)",
         "Triton FlashAttention-1 kernels: mosaicml/llm-foundry benchmark tables of 2023; at 64k tokens the newer "
         "kernel's "
         "rate is 40 % too fast",

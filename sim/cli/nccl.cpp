@@ -70,7 +70,7 @@ Options description() {
         "hierarchical", "composed: in the node, between nodes, in the node")(
         "collnet", "switches reduce (SHARP) and the library uses it")("no-pxn", "as NCCL_PXN_DISABLE=1")(
         "compression", text("METHOD"),
-        "all_reduce: also compressed, fp16, fp8 or 1-bit-adam; sizes are of FP32 gradients")(
+        "all_reduce: also compressed, fp16, bf16, fp8, int8, int4 or 1-bit-adam; sizes are of FP32 gradients")(
         "tensor", text("CLASS"), "of the gradient: matrix, or embedding, head, vector, which stay FP32")(
         "warm-up", "1-bit-adam has not begun to compress yet")(
         "chunk-steps", "also time every chunk and message, up to 64 ranks, beside the fluid model")(

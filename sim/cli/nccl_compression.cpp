@@ -27,8 +27,9 @@ T choose(const char* option, const std::string& text, const std::vector<std::pai
 CompressionOptions compression_options(const std::string& method, const std::string& tensor, bool warming_up) {
     CompressionOptions out;
     std::vector<std::pair<std::string, Compression>> methods;
-    for (const Compression one : {Compression::none, Compression::fp16, Compression::fp8, Compression::one_bit_adam})
-        methods.emplace_back(compression_name(one), one);
+    for (const Compression one : compressions())
+        if (one != Compression::powersgd)  // a matter of shapes, not of elements
+            methods.emplace_back(compression_name(one), one);
     out.method = choose<Compression>("compression", method, methods);
     out.tensor = choose<TensorClass>("tensor", tensor,
                                      {{"matrix", TensorClass::matrix},

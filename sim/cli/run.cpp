@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdio>
+#include <optional>
 
 #include "sim/cli/command_line.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
+#include "sim/cli/trace_job.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/views.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -22,6 +24,7 @@ namespace po = boost::program_options;
 struct RunOptions : ForecastArguments {
     bool full = false;
     std::string stats;
+    std::optional<traces::TraceArguments> traces;  ///< instead of files
 };
 
 Options description() {
@@ -30,13 +33,15 @@ Options description() {
     add_forecast_options(options);
     options.named.add_options()("full", "print all tables instead of one screen")(
         "stats", po::value<std::string>()->value_name("FILE"), "write what the simulation itself took, as JSON");
+    add_trace_options(options);
     options.examples =
         "examples\n"
         "  fabricast run my.yaml\n"
         "  fabricast run my.yaml --set training.layout.tp=4 --set training.layout.dp=2 --full\n"
         "  fabricast run my.yaml --json | jq .step.mfu\n"
         "  fabricast run my.yaml --measured tokens_per_s_per_gpu=1900\n"
-        "  fabricast run before.yaml after.yaml\n\n"
+        "  fabricast run before.yaml after.yaml\n"
+        "  fabricast run --chakra traces/step --network net.yml --system system.json --groups groups.json\n\n"
         "With several files --json prints an array. Exit codes: 0 done, 1 an `expect:` failed,\n"
         "2 bad input, 3 the simulated job failed (out of memory, deadlock).\n";
     return options;
@@ -76,7 +81,8 @@ RunOptions parse_run(const Arguments& arguments, bool& help) {
         if (options.stats.empty())
             throw ScenarioError("fabricast run: --stats needs a file name");
     }
-    if (!help)
+    options.traces = read_trace_options(values);
+    if (!help && !options.traces)
         check_options(options);
     return options;
 }
@@ -104,6 +110,10 @@ int run(const Arguments& arguments) {
     if (help)
         return kDone;
 
+    if (options.traces) {
+        return run_trace_job(*options.traces, {options.json, options.full, options.quiet, options.no_color,
+                                               options.output, options.stats});
+    }
     RunStats stats;
     const std::vector<Scenario> scenarios = load_all(options);
     const Terminal terminal = stdout_terminal(options.no_color);

@@ -75,7 +75,10 @@ std::string Engine::deadlock_report() const {
     }
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
         for (std::uint8_t stream = 0; stream < ranks_[rank].streams; ++stream) {
-            if (stream_of(rank, stream).state != StreamState::blocked)
+            const Stream& s = stream_of(rank, stream);
+            // The end of a step waits for everything before it: what holds that up is told already.
+            if (s.state != StreamState::blocked ||
+                ranks_[rank].code->instructions[s.counter].kind == Instruction::Kind::step_end)
                 continue;
             ++waiting;
             if (shown == kShown)

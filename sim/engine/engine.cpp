@@ -141,7 +141,7 @@ bool Engine::next_instant() {
 
 void Engine::dispatch(const Event& event) {
     ++events_;
-    trigger_ = program::kNone;
+    set_trigger(program::kNone);
     switch (event.kind()) {
         case EventClass::compute_end: end_compute(event.id()); break;
         case EventClass::latency_end: start_activities(event.id()); break;
@@ -269,7 +269,7 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
                        static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
     if (recording_) {
         records_[s.record].finished = now_;
-        trigger_ = s.record;
+        set_trigger(s.record);
     }
     if (in.host_sync)
         r.host_clock = std::max(r.host_clock, now_);

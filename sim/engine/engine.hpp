@@ -111,7 +111,9 @@ private:
     };
     struct GroupState {
         std::vector<Arrival> arrivals;
-        std::uint32_t call = 0, pending = 0, cause = program::kNone;
+        std::uint32_t call = 0, pending = 0;
+        std::uint32_t cause = program::kNone;  ///< what released the first of the members that arrived last
+        std::uint32_t last = 0;                ///< that member, an index into arrivals
         const program::Plan* plan = nullptr;
         Picoseconds moving_since = 0;
         bool slowed = false;
@@ -137,6 +139,7 @@ private:
         std::vector<Picoseconds> host_lead;    ///< by rank: CPU clock - time
         std::vector<std::uint64_t> in_flight;  ///< by rank: hash of what runs and since when; 0 = nothing
         std::vector<std::array<Picoseconds, kAccountCount>> accounts;  ///< by rank; empty two steps later
+        Picoseconds last_time = -1;                                    ///< when a rank passed last
         std::uint32_t passed = 0;
         std::uint32_t last_record = program::kNone;  ///< step end of the rank that passed last
     };
@@ -161,6 +164,8 @@ private:
 
     void begin_record(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     std::uint32_t new_record();
+    void set_trigger(std::uint32_t record);
+    void note_arrival(GroupState& state);
     void share_record(const GroupState& state);
     void set_cause(std::uint32_t record, std::uint32_t cause);
     void hold_record(std::uint32_t record);
@@ -180,7 +185,7 @@ private:
     void settle_waits(const GroupState& state);
 
     void post(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
-    void match(std::uint32_t channel);
+    void match(std::uint32_t channel, bool is_send);
     void start_message(std::uint32_t channel);
     void finish_message(std::uint32_t channel);
     void post_buffered(std::uint32_t channel, bool is_send);

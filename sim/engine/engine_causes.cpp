@@ -32,6 +32,15 @@ std::uint32_t Engine::new_record() {
     return record;
 }
 
+// The trigger is held: what it releases may drop everybody else who names it.
+void Engine::set_trigger(std::uint32_t record) {
+    if (!recording_)
+        return;
+    hold_record(record);
+    drop_record(trigger_);
+    trigger_ = record;
+}
+
 // The stream now names the new record; the one before lives on if it caused something.
 void Engine::begin_record(std::uint32_t rank, std::uint8_t stream, const Instruction& in) {
     hold_record(trigger_);
@@ -43,9 +52,23 @@ void Engine::begin_record(std::uint32_t rank, std::uint8_t stream, const Instruc
         issued_.push_back(now_);
 }
 
+// Members that arrive at one instant released the collective together: the first of them stands for all, so that it does
+// not matter how many they are.
+void Engine::note_arrival(GroupState& state) {
+    if (state.arrivals.size() > 1) {
+        const Arrival& last = state.arrivals[state.last];
+        if (stream_of(last.rank, last.stream).started == now_)
+            return;
+    }
+    state.last = static_cast<std::uint32_t>(state.arrivals.size() - 1);
+    hold_record(trigger_);
+    drop_record(state.cause);
+    state.cause = trigger_;
+}
+
 // All members of a collective move data for the same time from the same cause: they share one record.
 void Engine::share_record(const GroupState& state) {
-    const Arrival& last = state.arrivals.back();
+    const Arrival& last = state.arrivals[state.last];
     const std::uint32_t record = new_record();
     const Instruction& in = ranks_[last.rank].code->instructions[stream_of(last.rank, last.stream).counter];
     hold_record(state.cause);

@@ -29,8 +29,9 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
     }
     const Picoseconds bubble = ledger_.amount(rank, Account::bubble) - bubble_before_[slot];
     state.arrivals.push_back({rank, in.label, slot, stream, ledger_.waited(rank), bubble});
+    if (recording_)
+        note_arrival(state);
     if (state.arrivals.size() == program_.groups[g].members.size()) {
-        state.cause = trigger_;
         settle_waits(state);
         start_moving(g);
     }
@@ -76,8 +77,12 @@ void Engine::start_moving(std::uint32_t g) {
             set_cause(record, state.cause);
         }
     }
-    if (recording_ && !options_.record_timeline)
-        share_record(state);
+    if (recording_) {
+        if (!options_.record_timeline)
+            share_record(state);
+        drop_record(state.cause);
+        state.cause = program::kNone;
+    }
     queue_.push({now_ + state.plan->latency, EventClass::latency_end, g});
 }
 
@@ -159,11 +164,12 @@ void Engine::post(std::uint32_t rank, std::uint8_t stream, const Instruction& in
         }
         const Half& other = half.is_send ? channels_[c].receive : channels_[c].send;
         if (other.rank != program::kNone)
-            match(c);
+            match(c, half.is_send);
     }
 }
 
-void Engine::match(std::uint32_t c) {
+// is_send: the side posted just now.
+void Engine::match(std::uint32_t c, bool is_send) {
     Channel& channel = channels_[c];
     if (channel.send.bytes != channel.receive.bytes) {
         fail(Outcome::mismatch, "sizes of a message differ: " + std::to_string(channel.send.bytes) + " bytes sent by " +
@@ -176,7 +182,12 @@ void Engine::match(std::uint32_t c) {
     channel.moving_since = now_;
     if (recording_) {
         channel.cause = trigger_;
-        hold_record(trigger_);
+        // Of sides posted at one instant the first counts.
+        const Half& first = is_send ? channel.receive : channel.send;
+        const Stream& other = stream_of(first.rank, first.stream);
+        if (other.started == now_)
+            channel.cause = records_[other.record].cause;
+        hold_record(channel.cause);
     }
     for (Half* half : {&channel.send, &channel.receive}) {
         ledger_.waiting_message(half->rank, -1, now_);

@@ -25,16 +25,19 @@ void Engine::end_step(std::uint32_t rank) {
     std::copy_n(buckets.begin(), kAccountCount, boundary.accounts[rank].begin());
     boundary.host_lead[rank] = r.host_clock - now_;
     boundary.in_flight[rank] = in_flight(rank);
+    if (recording_ && boundary.last_time != now_) {  // of those that pass last the first
+        boundary.last_time = now_;
+        const std::uint32_t record = stream_of(rank, 0).record;
+        hold_record(record);
+        drop_record(boundary.last_record);
+        boundary.last_record = record;
+    }
     if (++boundary.passed == ranks_.size()) {
         steps_done_ = step + 1;
         if (step >= 2)
             boundaries_[step - 2].accounts = {};
-        if (recording_) {
-            boundary.last_record = stream_of(rank, 0).record;
-            hold_record(boundary.last_record);
-            if (step >= 1)
-                drop_record(boundaries_[step - 1].last_record);
-        }
+        if (recording_ && step >= 1)
+            drop_record(boundaries_[step - 1].last_record);
     }
 }
 

@@ -1,26 +1,32 @@
 // DeepSpeed configurations (JSON), alone and inside GPT-NeoX (YAML flow maps).
 //
 //   train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x dp
-// `auto` is filled in by the trainer. The file has neither model nor layout; offload to CPU or NVMe is not modelled.
+// `auto` is filled in by the trainer. The file has neither model nor layout; offload to NVMe is refused.
 // Source: DeepSpeed configuration documentation; gpt-neox neox_arguments.
 #include <fmt/format.h>
 
 #include "sim/import/importers.hpp"
+#include "sim/import/methods.hpp"
 
 namespace fabricast::import {
 namespace {
 
 void zero(const Keys& keys, Plan& plan) {
     plan.zero = keys.integer("zero_optimization.stage").value_or(0);
-    for (const char* part : {"offload_optimizer", "offload_param"}) {
+    const auto offload = [&](const char* part) -> std::optional<std::string> {
         const std::string path = fmt::format("zero_optimization.{}.device", part);
         const std::string device = keys.text(path).value_or("none");
         if (device != "none")
-            plan.tell(
-                fmt::format("{} goes to {}: host memory and PCIe traffic of it are not in a scenario; the forecast "
-                            "would be of a run without offload",
-                            part, device));
-    }
+            plan.tell(fmt::format("{} goes to {}", part, device));
+        return offload_device(plan, path, device);
+    };
+    plan.offload_optimizer = offload("offload_optimizer");
+    plan.offload_parameters = offload("offload_param");
+    plan.offload_fraction = keys.number("zero_optimization.offload_optimizer.ratio");
+    if (keys.is("zero_optimization.zero_quantized_weights"))
+        plan.compression_parameters = "int8";
+    if (keys.is("zero_optimization.zero_quantized_gradients"))
+        plan.compression_gradients = "int4";
     plan.overlap_grad_reduce = keys.is("zero_optimization.overlap_comm", *plan.zero == 3);
     plan.overlap_param_gather = *plan.zero == 3;
     for (const char* bucket : {"reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size",
@@ -32,6 +38,11 @@ void zero(const Keys& keys, Plan& plan) {
         else if (value)
             plan.tell(fmt::format("{}: {} counts elements, not bytes; not used", path, value->text));
     }
+}
+
+void optimizer(const Keys& keys, Plan& plan) {
+    if (const auto name = keys.text("optimizer.type"))
+        take_optimizer(plan, *name, keys.number("optimizer.params.momentum").value_or(0) != 0);
 }
 
 void precision(const Keys& keys, Plan& plan) {
@@ -58,6 +69,7 @@ Plan import_deepspeed(const Source& source, const Options& options) {
     plan.layout_said = false;
     batch(keys, plan);
     zero(keys, plan);
+    optimizer(keys, plan);
     precision(keys, plan);
     if (options.gpus) {
         plan.dp = options.gpus;
@@ -86,6 +98,7 @@ Plan import_gpt_neox(const Source& source, const Options& options) {
     plan.sequence = keys.integer("seq_length");
     batch(keys, plan);
     zero(keys, plan);
+    optimizer(keys, plan);
     precision(keys, plan);
     const bool recompute = keys.is("checkpoint_activations");
     const std::int64_t every = keys.integer("checkpoint_num_layers").value_or(1);

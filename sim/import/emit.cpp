@@ -101,6 +101,27 @@ void training_section(const Plan& p, std::string& out) {
         line("moe", "{" + moe + "}");
     if (!overlap.empty())
         line("overlap", "{" + overlap + "}");
+    std::string optimizer, offload;
+    const auto said = [&](std::string& list, const char* key, const std::optional<std::string>& value) {
+        if (value)
+            entry(list, key, *value);
+    };
+    said(optimizer, "kind", p.optimizer);
+    said(optimizer, "master", p.master);
+    said(optimizer, "moments", p.moments);
+    said(optimizer, "second_moment", p.second_moment);
+    if (p.optimizer && !p.master && !p.moments && !p.second_moment)
+        line("optimizer", *p.optimizer);
+    else if (!optimizer.empty())
+        line("optimizer", "{" + optimizer + "}");
+    said(offload, "optimizer", p.offload_optimizer);
+    said(offload, "parameters", p.offload_parameters);
+    if (p.offload_optimizer && p.offload_fraction)
+        entry(offload, "fraction", fmt::format("{}", *p.offload_fraction));
+    if (!offload.empty() && p.offload_overlap)
+        entry(offload, "overlap", yes(*p.offload_overlap));
+    if (!offload.empty())
+        line("offload", "{" + offload + "}");
     if (p.software)
         line("software", *p.software);
     if (!body.empty())
@@ -191,6 +212,14 @@ std::string scenario_yaml(const Plan& p) {
     cluster_section(p, out);
     model_section(p, out);
     training_section(p, out);
+    if (p.compression_gradients || p.compression_parameters) {
+        std::string list;
+        if (p.compression_gradients)
+            list += "gradients: " + *p.compression_gradients;
+        if (p.compression_parameters)
+            list += (list.empty() ? "" : ", ") + ("parameters: " + *p.compression_parameters);
+        out += fmt::format("comm:\n  compression: {{{}}}\n", list);
+    }
     if (p.tokens)
         out += fmt::format("run: {{tokens: {:.0f}}}\n", *p.tokens);
     return out;

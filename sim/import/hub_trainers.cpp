@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/import/importers.hpp"
+#include "sim/import/methods.hpp"
 
 namespace fabricast::import {
 namespace {
@@ -54,6 +55,8 @@ Plan import_nanotron(const Source& source, const Options& options) {
     plan.accumulation = keys.integer("tokens.batch_accumulation_per_replica").value_or(1);
     if (const auto dtype = keys.text("model.dtype"))
         plan.precision = lower_precision(*dtype);
+    if (const auto name = keys.text("optimizer.optimizer_factory.name"))
+        take_optimizer(plan, *name);
     if (keys.is("optimizer.accumulate_grad_in_fp32"))
         plan.tell("gradients accumulate in fp32 (training.software.fp32_gradients)");
 
@@ -105,6 +108,8 @@ Plan import_llm_foundry(const Source& source, const Options& options) {
         plan.tell(
             "sharding inside a node and copies between nodes: set training.layout.shard_group to the GPUs of a node");
     plan.recompute = keys.is("fsdp_config.activation_checkpointing") ? "full" : "none";
+    if (const auto name = keys.text("optimizer.name"))
+        take_optimizer(plan, *name);
     if (keys.is("fsdp_config.activation_cpu_offload"))
         plan.tell("activations go to the CPU: that is not in a scenario");
     if (const auto mixed = keys.text("fsdp_config.mixed_precision"))
@@ -174,8 +179,10 @@ Plan import_axolotl(const Source& source, const Options& options) {
     if (deepspeed)
         plan.tell(fmt::format("ZeRO is said in a DeepSpeed file, {}: import that as well",
                               keys.text("deepspeed").value_or("")));
-    if (keys.is("fsdp_config.offload_params"))
-        plan.tell("parameters are offloaded to the CPU: that is not in a scenario");
+    if (keys.is("fsdp_config.offload_params") || keys.is("fsdp_config.fsdp_offload_params"))
+        plan.offload_optimizer = plan.offload_parameters = "cpu";
+    if (const auto name = keys.text("optimizer"))
+        take_optimizer(plan, *name);
     plan.sequence = keys.integer("sequence_len");
     plan.micro_batch = keys.integer("micro_batch_size");
     plan.accumulation = keys.integer("gradient_accumulation_steps").value_or(1);
@@ -187,7 +194,7 @@ Plan import_axolotl(const Source& source, const Options& options) {
     if (keys.is("tf32"))
         plan.tell("tf32 is for what is left of fp32 products");
     if (keys.is("sample_packing"))
-        plan.tell("samples are packed to the full sequence");
+        tell_packed(plan, "sample_packing");
     else
         plan.tell("samples are not packed: the sequence is a maximum, not a mean");
     if (keys.has("num_epochs"))
@@ -232,6 +239,10 @@ Plan import_llama_factory(const Source& source, const Options& options) {
         plan.expert_dispatch = "all_gather";
     else if (dispatcher == "flex")
         plan.expert_dispatch = "node_aware";
+    if (const auto name = keys.text("optim"))
+        take_optimizer(plan, *name);
+    if (keys.is("neat_packing") || keys.is("packing"))
+        tell_packed(plan, keys.is("neat_packing") ? "neat_packing" : "packing");
     plan.sequence = keys.integer("cutoff_len");
     plan.tell("cutoff_len is a maximum; the mean length of the data is not in the file");
     plan.micro_batch = keys.integer("per_device_train_batch_size");
@@ -312,6 +323,8 @@ Plan import_maxtext(const Source& source, const Options& options) {
     if (const auto positions = keys.integer("max_position_embeddings"))
         plan.tell(
             fmt::format("max_position_embeddings {} is the longest context, not the training sequence", *positions));
+    if (const auto name = keys.text("opt_type"))
+        take_optimizer(plan, *name);
     if (keys.text("decoder_block").value_or("") == "deepseek")
         plan.tell("no prediction module is in this file; DeepSeek-V3 was trained with one (model.mtp_layers)");
     take_partial_model(plan, a, shape.absent);

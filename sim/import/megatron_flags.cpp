@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/import/methods.hpp"
 #include "sim/import/tree.hpp"
 
 namespace fabricast::import {
@@ -88,7 +89,16 @@ constexpr const char* kKnown[] = {"tensor-model-parallel-size",
                                   "cp-comm-type",
                                   "window-size",
                                   "transformer-impl",
-                                  "use-flash-attn"};
+                                  "use-flash-attn",
+                                  "optimizer",
+                                  "use-precision-aware-optimizer",
+                                  "exp-avg-dtype",
+                                  "exp-avg-sq-dtype",
+                                  "main-params-dtype",
+                                  "main-grads-dtype",
+                                  "optimizer-cpu-offload",
+                                  "optimizer-offload-fraction",
+                                  "overlap-cpu-optimizer-d2h-h2d"};
 
 bool unknown(const std::string& value) { return value.find('$') != std::string::npos; }
 
@@ -359,6 +369,40 @@ void batch(Flags& f, Plan& p) {
         p.steps = steps;
 }
 
+// adam is the program's default; only a flag is taken over.
+void optimizer(Flags& f, Plan& p) {
+    if (const auto name = f.text("optimizer")) {
+        const auto momentum = f.text("sgd-momentum");
+        take_optimizer(p, *name, !momentum || real_number(*momentum).value_or(1) != 0);
+    }
+    const bool aware = f.flag("use-precision-aware-optimizer");
+    const auto type = [&](const char* flag) -> std::optional<std::string> {
+        const auto value = f.text(flag);
+        if (!value)
+            return std::nullopt;
+        if (!aware)
+            p.tell(fmt::format("--{} has no effect without --use-precision-aware-optimizer", flag));
+        return aware ? state_type(p, std::string("--") + flag, *value) : std::nullopt;
+    };
+    p.moments = type("exp-avg-dtype");
+    p.second_moment = type("exp-avg-sq-dtype");
+    p.master = type("main-params-dtype");
+    if (p.second_moment && !p.moments)
+        p.moments = "fp32";
+    if (p.second_moment == p.moments)
+        p.second_moment.reset();
+    if ((p.moments || p.master) && !p.optimizer)
+        p.optimizer = "adam";
+    if (const auto gradients = type("main-grads-dtype"); gradients && *gradients != "fp32")
+        p.tell("--main-grads-dtype: 16-bit gradients are said as training.software.fp32_gradients: false");
+    if (f.flag("optimizer-cpu-offload")) {
+        p.offload_optimizer = "cpu";
+        if (const auto share = f.text("optimizer-offload-fraction"))
+            p.offload_fraction = real_number(*share);
+        p.offload_overlap = f.flag("overlap-cpu-optimizer-d2h-h2d");
+    }
+}
+
 }  // namespace
 
 Flags::Flags(const std::vector<std::string>& words, Plan& plan) : plan_(plan) {
@@ -530,6 +574,7 @@ void take_flags(Flags& f, Plan& p) {
     batch(f, p);
     precision(f, p);
     recomputation(f, p);
+    optimizer(f, p);
     model(f, p);
     p.software = "megatron-core-2024";
     if (f.has("attention-backend") || f.flag("use-flash-attn"))

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/import/importers.hpp"
+#include "sim/import/methods.hpp"
 
 namespace fabricast::import {
 namespace {
@@ -151,6 +152,10 @@ Plan import_nemo(const Source& source, const Options& options) {
     plan.overlap_grad_reduce = keys.is("model.optim.overlap_grad_sync") || keys.is("model.optim.overlap_grad_reduce");
     plan.overlap_param_gather =
         keys.is("model.optim.overlap_param_sync") || keys.is("model.optim.overlap_param_gather");
+    if (const auto name = keys.text("model.optim.name"))
+        take_optimizer(plan, *name);
+    if (keys.is("model.data.packed_sequence") || keys.is("model.data.train_ds.packed_sequence"))
+        tell_packed(plan, "packed_sequence");
     plan.software = "nemo-2024";
     if (keys.is("model.ub_tp_comm_overlap"))
         plan.tell(
@@ -177,6 +182,31 @@ Plan import_megatron_bridge(const Source& source, const Options& options) {
                               *model_sequence, *data_sequence));
     if (const auto flag = keys.flag("optimizer.use_distributed_optimizer"))
         plan.zero = *flag ? 1 : 0;
+    if (const auto name = keys.text("optimizer.optimizer"))
+        take_optimizer(plan, *name, keys.number("optimizer.sgd_momentum").value_or(0.9) != 0);
+    const auto type = [&](const char* key) -> std::optional<std::string> {
+        const auto value = keys.text(std::string("optimizer.") + key);
+        return value ? state_type(plan, key, *value) : std::nullopt;
+    };
+    if (keys.is("optimizer.use_precision_aware_optimizer")) {
+        plan.moments = type("exp_avg_dtype");
+        plan.second_moment = type("exp_avg_sq_dtype");
+        plan.master = type("main_params_dtype");
+        if (plan.second_moment && !plan.moments)
+            plan.moments = "fp32";
+        if (plan.second_moment == plan.moments)
+            plan.second_moment.reset();
+        if (!plan.optimizer)
+            plan.optimizer = "adam";
+    }
+    if (keys.is("optimizer.optimizer_cpu_offload")) {
+        plan.offload_optimizer = "cpu";
+        plan.offload_fraction = keys.number("optimizer.optimizer_offload_fraction");
+        plan.offload_overlap = keys.is("optimizer.overlap_cpu_optimizer_d2h_h2d");
+    }
+    for (const char* key : {"dataset.packed_sequence_specs", "dataset.packed_sequence_size"})
+        if (keys.has(key))
+            tell_packed(plan, key);
     if (!plan.world && plan.global_batch && plan.micro_batch)
         plan.tell(fmt::format("dp must divide global batch {} / micro batch {}: at most {} GPUs of this layout",
                               *plan.global_batch, *plan.micro_batch,

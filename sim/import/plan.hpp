@@ -29,6 +29,11 @@ struct Plan {
         expert_dispatch;  ///< words of training.layout.cp_exchange, moe.dispatch
     std::optional<double> capacity_factor;
     std::optional<std::int64_t> recompute_layers;
+    std::optional<std::string> optimizer, master, moments, second_moment;  ///< words of training.optimizer
+    std::optional<std::string> offload_optimizer, offload_parameters;      ///< "cpu"
+    std::optional<double> offload_fraction;
+    std::optional<bool> offload_overlap;
+    std::optional<std::string> compression_gradients, compression_parameters;  ///< words of comm.compression
     std::optional<bool> overlap_grad_reduce, overlap_param_gather, reshard;
     std::optional<std::int64_t> steps;  ///< of the whole run
     std::optional<double> tokens;       ///< of the whole run; from the steps when absent

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/import/importers.hpp"
+#include "sim/import/methods.hpp"
 
 namespace fabricast::import {
 namespace {
@@ -139,6 +140,12 @@ Plan import_torchtitan(const Source& source, const Options& options) {
                               compiled ? ": software torchtitan-2024 hides half of its traffic"
                                        : ", but needs compile, which is off: no effect"));
     plan.overlap_grad_reduce = plan.overlap_param_gather = true;
+    if (const auto name = keys.text("optimizer.name"))
+        take_optimizer(plan, *name);
+    if (keys.is("training.enable_cpu_offload"))
+        plan.offload_optimizer = plan.offload_parameters = "cpu";
+    if (keys.text("model.attn_mask_type").value_or("") == "block_causal")
+        tell_packed(plan, "attn_mask_type block_causal");
 
     if (const auto schedule = keys.text("parallelism.pipeline_parallel_schedule")) {
         if (*plan.pp == 1)

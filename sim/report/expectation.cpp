@@ -17,6 +17,8 @@ const std::vector<std::string_view>& figure_names() {
                                                         "hfu",
                                                         "mfu_causal",
                                                         "hfu_causal",
+                                                        "mfu_whole",
+                                                        "hfu_whole",
                                                         "exposed_comm_fraction",
                                                         "bubble_fraction",
                                                         "ps",
@@ -58,6 +60,10 @@ std::optional<double> figure(const Result& result, std::string_view name) {
         return h.mfu_causal;
     if (name == "hfu_causal")
         return h.hfu_causal;
+    if (name == "mfu_whole")
+        return h.mfu_whole;
+    if (name == "hfu_whole")
+        return h.hfu_whole;
     if (name == "exposed_comm_fraction")
         return h.exposed_comm_fraction;
     if (name == "bubble_fraction")

@@ -115,7 +115,7 @@ void print_stages(Page& page, const Explanation& e) {
                    cell(Account::gemm_ideal, Account::host_bound), fmt::format("{:+.1f} %", (own / mean - 1) * 100),
                    cell(Account::interference, Account::interference), cell(Account::comm_tp, Account::comm_other),
                    cell(Account::contention, Account::contention), cell(Account::straggler, Account::bubble),
-                   cell(Account::data_wait, Account::idle)});
+                   cell(Account::offload, Account::idle)});
     }
     table.print(page);
     const auto equal = std::find_if(e.ceilings.begin(), e.ceilings.end(),

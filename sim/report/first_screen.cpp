@@ -178,7 +178,8 @@ std::string first_screen(const Result& result, bool color, bool unicode) {
 
     const bool ran = result.step.ps > 0 && result.step.ranks > 0;
     const bool roomy = !ran;  // no bars: hints may use their lines
-    const std::vector<Line> tail = tail_lines(result, roomy ? kMaxRemarkLines + 3 : kMaxRemarkLines);
+    const std::size_t methods = methods_text(result.scenario->training).empty() ? 0 : 1;  // a line of their own
+    const std::vector<Line> tail = tail_lines(result, (roomy ? kMaxRemarkLines + 3 : kMaxRemarkLines) - methods);
     if (ran) {
         constexpr std::size_t kFrame = 5;  // blank, title, ideal, the sum of smaller ones, blank
         const std::size_t used = page.lines() + tail.size() + kFrame;

@@ -99,6 +99,19 @@ void print_memory(Page& page, const std::vector<StageMemory>& memory) {
     table.print(page);
 }
 
+void print_host(Page& page, const Result& result) {
+    const Scenario& s = *result.scenario;
+    if (!s.training.offload.active())
+        return;
+    page.heading("Training state in host memory");
+    const auto capacity = static_cast<std::int64_t>(s.node.host_memory_bytes);
+    page.add(fmt::format("  {} GiB on the server that has most", gib(result.host_bytes)));
+    if (capacity > 0)
+        page.add(fmt::format(", of {} GiB ({})", gib(capacity), percent(share(result.host_bytes, capacity))));
+    page.add(fmt::format("; updates at {:.1f} GB/s a rank", s.training.offload.host_bytes_per_s / 1e9), Paint::dim)
+        .end();
+}
+
 void print_communication(Page& page, const std::vector<CommRow>& communication) {
     if (communication.empty())
         return;
@@ -171,9 +184,21 @@ std::string full_text(const Result& result, bool color, bool unicode) {
         print_stages(page, result.step);
     }
     print_memory(page, result.memory);
+    if (result.checkpoint_bytes > 0)
+        page.add(fmt::format("  a checkpoint with the optimizer's state ({}) is {}",
+                             optimizer_text(scenario.training.optimizer),
+                             decimal_bytes(static_cast<double>(result.checkpoint_bytes))),
+                 Paint::dim)
+            .end();
+    print_host(page, result);
     print_communication(page, result.communication);
     print_critical_path(page, result.critical_path);
     print_expectations(page, result);
+    if (result.warmup_ps > 0)
+        print_remarks(
+            page, "Warm-up",
+            {fmt::format("{} of the run goes before gradients are compressed, at {} a step; the run counts it",
+                         percent(scenario.compression_warmup), duration(seconds(result.warmup_ps)))});
     print_remarks(page, "Hints", result.hints);
     print_remarks(page, "Communication library", scenario.comm_notes);
     print_remarks(page, "Notes", scenario.notes);

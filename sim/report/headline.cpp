@@ -1,5 +1,6 @@
 // MFU = model FLOPs / (step time x GPUs x dense peak); HFU the same with recomputation counted. Attention scores count
-// in full; mfu_causal and hfu_causal count half of them.
+// in full; mfu_causal and hfu_causal count half of them. Packed sequences: scores of documents; mfu_whole and hfu_whole count
+// those of whole sequences, as trainers do that do not know the documents. Steps before compression begins count in the run.
 #include <cassert>
 
 #include "sim/report/views.hpp"
@@ -43,6 +44,9 @@ Headline headline(const Result& result) {
         const double possible = h.step_s * gpus * step.peak_flops;
         h.hfu = step.hardware_flops / possible;
         h.mfu_causal = (step.model_flops - step.attention_flops / 2) / possible;
+        h.mfu_whole = (step.model_flops + step.attention_flops_whole - step.attention_flops) / possible;
+        const double again = step.attention_flops > 0 ? step.attention_hardware_flops / step.attention_flops : 1;
+        h.hfu_whole = (step.hardware_flops + (step.attention_flops_whole - step.attention_flops) * again) / possible;
         h.hfu_causal = (step.hardware_flops - step.attention_hardware_flops / 2) / possible;
     }
 
@@ -62,7 +66,9 @@ Headline headline(const Result& result) {
     }
 
     if (result.scenario->tokens > 0 && h.tokens_per_s > 0) {
-        h.days = result.scenario->tokens / h.tokens_per_s / 86400;
+        const double share = result.warmup_ps > 0 ? result.scenario->compression_warmup : 0;
+        const double step_s = (1 - share) * h.step_s + share * seconds(result.warmup_ps);
+        h.days = result.scenario->tokens / step.tokens * step_s / 86400;
         h.gpu_hours = h.days * 24 * gpus;
         h.cost = h.gpu_hours * result.scenario->price_per_gpu_hour;
     }

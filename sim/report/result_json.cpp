@@ -58,6 +58,13 @@ ordered_json scenario_json(const Scenario& scenario) {
         {"precision", report::precision_text(training.precision)},
         {"schedule", report::schedule_text(layout.schedule)},
         {"recompute", report::recompute_text(training.recompute)},
+        {"optimizer", optimizer_text(training.optimizer)},
+        {"offload", {{"optimizer", training.offload.optimizer}, {"parameters", training.offload.parameters}}},
+        {"document", number_or_null(static_cast<double>(training.document), training.document > 0)},
+        {"compression",
+         {{"gradients", compression_name(training.compression.gradients)},
+          {"parameters", compression_name(training.compression.parameters)},
+          {"tensor_parallel", compression_name(training.compression.tensor_parallel)}}},
         {"layout",
          {{"tp", layout.tp},
           {"sp", layout.sequence_parallel},
@@ -76,26 +83,27 @@ ordered_json scenario_json(const Scenario& scenario) {
 
 ordered_json definitions_json(const Scenario& scenario) {
     const std::string_view precision = report::precision_text(scenario.training.precision);
-    return {{"mfu", "model FLOPs / (step time x GPUs x peak); recomputation not counted"},
-            {"hfu", "the same with recomputed FLOPs counted"},
-            {"mfu_causal", "mfu with attention scores halved, as a causal kernel computes them; hfu_causal likewise"},
-            {"model_flops", flops_convention(scenario.model)},
-            {"peak", fmt::format("dense {} FLOP/s of one GPU, 1 FMA = 2 FLOP; never the 2:4-sparse figure", precision)},
-            {"time", "step.time_s is the period of repeated steps; ps are integer picoseconds"},
-            {"waterfall",
-             "rank-picoseconds over all GPUs; they sum to step.ps x engine.ranks exactly; a value beyond "
-             "64 bits is a string of digits"},
-            {"exposed_comm_fraction",
-             "accounts comm_* and contention / all accounts; overlapped communication costs nothing"},
-            {"bubble_fraction", "account bubble / all accounts"},
-            {"bubble_split",
-             "the account bubble, rank-picoseconds: imbalance is what goes in a re-run whose stages have equal work, "
-             "the rest is warm-up and drain of the pipeline, and stages that wait for another's traffic; null without "
-             "stages or without that re-run"},
-            {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
-            {"busbw", "as nccl-tests counts it, one call alone on the network"},
-            {"units", "GB is 10^9 bytes, GiB is 2^30 bytes"},
-            {"run", "run.tokens at this step rate, no failures, no checkpoints, no restarts"}};
+    return {
+        {"mfu", "model FLOPs / (step time x GPUs x peak); recomputation not counted"},
+        {"hfu", "the same with recomputed FLOPs counted"},
+        {"mfu_causal", "mfu with attention scores halved, as a causal kernel computes them; hfu_causal likewise"},
+        {"mfu_whole", "mfu with the scores of whole sequences, packed or not; hfu_whole likewise"},
+        {"model_flops", flops_convention(scenario.model, static_cast<double>(scenario.training.document))},
+        {"peak", fmt::format("dense {} FLOP/s of one GPU, 1 FMA = 2 FLOP; never the 2:4-sparse figure", precision)},
+        {"time", "step.time_s is the period of repeated steps; ps are integer picoseconds"},
+        {"waterfall",
+         "rank-picoseconds over all GPUs; they sum to step.ps x engine.ranks exactly; a value beyond "
+         "64 bits is a string of digits"},
+        {"exposed_comm_fraction",
+         "accounts comm_* and contention / all accounts; overlapped communication costs nothing"},
+        {"bubble_fraction", "account bubble / all accounts"},
+        {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
+        {"checkpoint_bytes", "weights and optimizer state of the whole model, each once"},
+        {"busbw", "as nccl-tests counts it, one call alone on the network"},
+        {"units", "GB is 10^9 bytes, GiB is 2^30 bytes"},
+        {"run",
+         "run.tokens at this step rate (and that of steps before compression begins), no failures, no checkpoints, no "
+         "restarts"}};
 }
 
 ordered_json bubble_split(const Result& result) {
@@ -126,6 +134,8 @@ ordered_json step_json(const Result& result) {
                          {"hfu", number_or_null(h.hfu, ran)},
                          {"mfu_causal", number_or_null(h.mfu_causal, ran)},
                          {"hfu_causal", number_or_null(h.hfu_causal, ran)},
+                         {"mfu_whole", number_or_null(h.mfu_whole, ran)},
+                         {"hfu_whole", number_or_null(h.hfu_whole, ran)},
                          {"exposed_comm_fraction", number_or_null(h.exposed_comm_fraction, ran)},
                          {"bubble_fraction", number_or_null(h.bubble_fraction, ran)},
                          {"bubble_split", bubble_split(result)},
@@ -150,6 +160,8 @@ ordered_json run_json(const Result& result) {
     return {{"days", number_or_null(h.days, h.days > 0)},
             {"gpu_hours", number_or_null(h.gpu_hours, h.gpu_hours > 0)},
             {"cost", number_or_null(h.cost, h.cost > 0)},
+            {"warmup_share", result.warmup_ps > 0 ? result.scenario->compression_warmup : 0.0},
+            {"warmup_step_s", number_or_null(seconds(result.warmup_ps), result.warmup_ps > 0)},
             {"currency", result.scenario->currency}};
 }
 
@@ -252,6 +264,9 @@ std::string result_json(const Result& result) {
     json["step"] = step_json(result);
     json["run"] = run_json(result);
     json["memory"] = memory_json(result.memory);
+    json["host_memory"] = {{"bytes", result.host_bytes},
+                           {"capacity_bytes", static_cast<std::int64_t>(scenario.node.host_memory_bytes)}};
+    json["checkpoint_bytes"] = result.checkpoint_bytes;
     json["communication"] = communication_json(result.communication);
     json["critical_path"] = critical_path_json(result);
     json["expect"] = expect_json(result);

@@ -64,6 +64,27 @@ void print_run(Page& page, const Result& result, const Headline& h) {
 
 }  // namespace
 
+std::string methods_text(const TrainingPlan& t) {
+    std::string out;
+    const auto say = [&](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
+    if (!(t.optimizer == Optimizer{}))
+        say(optimizer_text(t.optimizer));
+    if (t.offload.optimizer > 0)
+        say(fmt::format("{:.0f} % of the optimizer{} on the host", 100 * t.offload.optimizer,
+                        t.offload.parameters ? " and the weights" : ""));
+    else if (t.offload.parameters)
+        say("weights on the host");
+    if (t.document > 0)
+        say(fmt::format("packed, {} tokens a document", t.document));
+    const CompressedTraffic& c = t.compression;
+    for (const auto& [what, method] : {std::pair{"gradients", c.gradients},
+                                       {"parameters", c.parameters},
+                                       {"tensor-parallel traffic", c.tensor_parallel}})
+        if (method != Compression::none)
+            say(fmt::format("{} in {}", what, compression_name(method)));
+    return out;
+}
+
 void print_verdict(Page& page, const Result& result) {
     const Scenario& s = *result.scenario;
     const std::int64_t gpus = std::int64_t{s.nodes} * s.node.gpus;
@@ -77,8 +98,10 @@ void print_verdict(Page& page, const Result& result) {
     page.add(fmt::format("  {}, {}; {} × {} tokens, micro-batch {}, {}, recompute {}", layout_text(t.layout),
                          schedule_text(t.layout.schedule), t.global_batch, t.sequence, t.micro_batch,
                          precision_text(t.precision), recompute_text(t.recompute)),
-             Paint::dim)
-        .end();
+             Paint::dim);
+    page.end();
+    if (const std::string methods = methods_text(t); !methods.empty())
+        page.add("  ").add(methods, Paint::dim).end();
 }
 
 void print_headline(Page& page, const Result& result) {
@@ -121,13 +144,22 @@ void print_headline(Page& page, const Result& result) {
 }
 
 void print_definitions(Page& page, const Result& result) {
+    const bool packed = result.scenario->training.document > 0;
     const Headline h = headline(result);
     page.heading("MFU and HFU: FLOPs / (step time x GPUs x dense peak)");
     Table table("lrrl");
     table.row({"attention scores", "MFU", "HFU", ""});
     table.row({"in full", percent(h.mfu), percent(h.hfu), "as most frameworks print it"});
     table.row({"causal, halved", percent(h.mfu_causal), percent(h.hfu_causal), "what a causal kernel computes"});
+    if (packed)
+        table.row({"whole sequences", percent(h.mfu_whole), percent(h.hfu_whole),
+                   "as if documents were not packed; what a trainer prints that does not know them"});
     table.print(page);
+    if (packed)
+        page.add(fmt::format("  packed: scores of a token count the {} tokens of its document, of {} of the sequence",
+                             result.scenario->training.document, result.scenario->training.sequence),
+                 Paint::dim)
+            .end();
     page.add("  MFU counts the model's FLOPs once, HFU recomputed ones too", Paint::dim).end();
 }
 
@@ -149,8 +181,9 @@ void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_
 
 const CommRow* dominant_communication(const Result& result) {
     const auto exposed = [&](const CommRow& row) {
-        return row.account == Account::count ? __int128{0}
-                                             : result.step.accounts[static_cast<std::size_t>(row.account)];
+        return row.account == Account::count || row.account == Account::offload
+                   ? __int128{0}
+                   : result.step.accounts[static_cast<std::size_t>(row.account)];
     };
     const auto busy_s = [](const CommRow& row) { return row.time_s * static_cast<double>(row.calls_per_rank); };
     const auto less = [&](const CommRow& a, const CommRow& b) {

@@ -10,7 +10,10 @@ namespace fabricast::report {
 inline constexpr std::size_t kScreenColumns = 100;
 inline constexpr std::size_t kScreenLines = 25;
 
-void print_verdict(Page& page, const Result& result);      ///< 2 lines: verdict and name; cluster, model, layout
+/// Optimizer, offload, packing and compression where they are not the plain ones; may be empty.
+std::string methods_text(const TrainingPlan& plan);
+/// 2 lines: verdict and name; cluster, model, layout; a third for methods_text.
+void print_verdict(Page& page, const Result& result);
 void print_headline(Page& page, const Result& result);     ///< at most 5 lines: MFU, step, tokens, memory, run
 void print_definitions(Page& page, const Result& result);  ///< what MFU and HFU divide by what
 void print_critical_path(Page& page, const std::vector<CriticalEntry>& critical_path);  ///< nothing when empty

@@ -111,6 +111,7 @@ std::string_view account_text(Account account) {
                                                                            "contention on links",
                                                                            "waiting for slow peers",
                                                                            "pipeline bubble",
+                                                                           "host memory and updates",
                                                                            "waiting for data",
                                                                            "checkpoint",
                                                                            "idle"};

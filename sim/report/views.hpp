@@ -14,6 +14,7 @@ struct Headline {
     StepInterval interval;                  ///< of the step time, from published runs
     double mfu = 0, hfu = 0;                ///< attention in full
     double mfu_causal = 0, hfu_causal = 0;  ///< attention halved: the scores a causal kernel computes
+    double mfu_whole = 0, hfu_whole = 0;    ///< attention in full over whole sequences, packed or not
     double exposed_comm_fraction = 0, bubble_fraction = 0;
     double bubble_imbalance_fraction = 0;  ///< of bubble_fraction what unequal stages cause, where the result has it
     double days = 0, gpu_hours = 0, cost = 0;  ///< of run.tokens at this rate, no failures; 0 when not stated

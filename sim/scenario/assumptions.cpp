@@ -140,6 +140,23 @@ void list_cluster(List& list, const Answers& answers, const Scenario& s) {
                   "cluster.fabric.switch_latency", s.fabric.sources, "switch_latency");
 }
 
+void list_offload(List& list, const Answers& answers, const Scenario& s) {
+    if (!s.training.offload.active())
+        return;
+    const NodeSpec& n = s.node;
+    list.constant("cluster.node.host_memory", fmt::format("{:.6g} GB", n.host_memory_bytes / 1e9),
+                  "cluster.node.host_memory", n.sources, "host_memory");
+    list.constant("cluster.node.host_bandwidth", rate(n.host_memory_bytes_per_s), "cluster.node.host_bandwidth",
+                  n.sources, "host_bandwidth");
+    if (answers.given("training.offload.optimizer"))
+        list.add(
+            "training.software.host_update_share", figure(s.software.host_update_share) + " of host memory bandwidth",
+            Origin::published,
+            s.software.host_update_share > 0.3
+                ? "DeepSpeedCPUAdam, 10 G parameters in 2.57 s on two Xeon 8168 (arXiv:2101.06840, table 4)"
+                : "PyTorch's Adam in Megatron-Core's hybrid optimizer, Qwen3-30B-A3B on 16 H100 (Megatron-Bridge)");
+}
+
 /// `word` picks the sentence of the stack that speaks of the feature.
 void list_software(List& list, const Answers& answers, const Scenario& s) {
     const SoftwareFeatures& f = s.software;
@@ -172,6 +189,10 @@ void list_software(List& list, const Answers& answers, const Scenario& s) {
         feature("host_per_kernel", "per kernel", microseconds(f.host_per_kernel_s));
         if (f.host_per_layer_s > 0)
             feature("host_per_layer", "layer pass", microseconds(f.host_per_layer_s));
+        if (f.host_per_shard_s > 0 && s.training.layout.zero == 1)
+            feature("host_per_shard", "shard of a tensor", microseconds(f.host_per_shard_s));
+        if (f.host_per_step_s > 0)
+            feature("host_per_step", "a step", microseconds(f.host_per_step_s));
     }
     feature("loss_bytes_per_logit", "per logit", figure(f.loss_bytes_per_logit));
     if (s.training.layout.pp > 1)
@@ -221,6 +242,7 @@ void list_assumptions(const Answers& answers, Scenario& s) {
         list.add("model", s.model.name, answers.given("model.preset") ? Origin::published : Origin::stated,
                  s.model.source);
     list_software(list, answers, s);
+    list_offload(list, answers, s);
     for (const std::string& path : answers.defaults_taken) {
         if (path == "training.layout.dp" || path == "seed")
             continue;

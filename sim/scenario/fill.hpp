@@ -17,6 +17,10 @@ std::string path_beside(const Answer& file);
 bool fill_model(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 /// Needs cluster and model. Ends with check_layout.
 bool fill_training(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// Need precision, layout and software.
+void fill_compression(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void place_compression(Scenario& scenario);  ///< behind check_layout: who shares a server
+void fill_optimizer(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_comm(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_run(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 

@@ -36,6 +36,8 @@ void fill_gpu(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     set_number(answers, "cluster.node.gpu.power", s.gpu.power_w);
     set_number(answers, "cluster.node.pcie", s.gpu.pcie_bytes_per_s);
 
+    set_number(answers, "cluster.node.host_memory", s.node.host_memory_bytes);
+    set_number(answers, "cluster.node.host_bandwidth", s.node.host_memory_bytes_per_s);
     if (const Answer* memory = answers.given("cluster.node.gpu_memory")) {
         const std::int64_t catalogue_mib = s.gpu.memory_mib;
         s.gpu.memory_mib = static_cast<std::int64_t>(memory->number / 1048576.0);

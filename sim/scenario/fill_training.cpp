@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
+#include "models/transformer/packing.hpp"
 #include "models/transformer/software.hpp"
 #include "sim/scenario/fill.hpp"
 
@@ -223,6 +227,47 @@ void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         s.notes.push_back(fmt::format("training.layout.zero: {} has no effect with dp 1", l.zero));
 }
 
+void fill_packed(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
+    if (!answers.given("training.packed"))
+        return;
+    const Place place = answers.place("training.packed");
+    const Answer* mean = answers.given("training.packed.document");
+    const Answer* lengths = answers.given("training.packed.lengths");
+    if (static_cast<bool>(mean) == static_cast<bool>(lengths))
+        return diagnostics.error(place, "training.packed: give either document, the mean length, or lengths, a sample");
+    if (lengths && answers.given("training.packed.distribution"))
+        diagnostics.error(answers.place("training.packed.distribution"),
+                          "training.packed.distribution: lengths are a distribution themselves");
+    if (s.software.attention == "unfused")
+        return diagnostics.error(place,
+                                 fmt::format("training.packed: unfused attention of {} computes the scores of the "
+                                             "whole sequence and masks them; packing saves nothing there",
+                                             s.software.name));
+    const auto sequence = static_cast<double>(s.training.sequence);
+    double tokens = 0;
+    std::string how;
+    if (lengths) {
+        tokens = sampled_documents(lengths->numbers, sequence);
+        how = fmt::format("{} sampled lengths", lengths->numbers.size());
+    } else if (answers.get("training.packed.distribution").text == "equal") {
+        if (mean->number > sequence)
+            return diagnostics.error(mean->place,
+                                     fmt::format("training.packed.document: `{}` is longer than the sequence "
+                                                 "of {} tokens",
+                                                 mean->text, s.training.sequence));
+        tokens = equal_documents(mean->number, sequence);
+        how = fmt::format("equal ones of {:.0f}", mean->number);
+    } else {
+        tokens = exponential_documents(mean->number, sequence);
+        how = fmt::format("a mean of {:.0f}, exponential", mean->number);
+    }
+    s.training.document = std::max<std::int64_t>(1, std::llround(tokens));
+    s.notes.push_back(
+        fmt::format("training.packed: a token's document has {} of the {} tokens of a sequence on average "
+                    "({}); attention and MFU count those",
+                    s.training.document, s.training.sequence, how));
+}
+
 }  // namespace
 
 bool fill_training(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
@@ -235,12 +280,17 @@ bool fill_training(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     fill_layout(answers, s, diagnostics);
     fill_schedule(answers, s, diagnostics);
     fill_software(answers, s, diagnostics);
+    fill_optimizer(answers, s, diagnostics);
+    fill_packed(answers, s, diagnostics);
     if (!diagnostics.ok())
         return false;
+    fill_compression(answers, s, diagnostics);
     std::string field;
     const std::string problem = check_layout(s.model, s.training, std::int64_t{s.nodes} * s.node.gpus, field);
     if (!problem.empty())
         diagnostics.error(answers.place(field), fmt::format("{}: {}", field, problem));
+    if (diagnostics.ok())
+        place_compression(s);
     return diagnostics.ok();
 }
 

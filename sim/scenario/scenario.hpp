@@ -77,6 +77,8 @@ struct Scenario {
     Architecture model;
     TrainingPlan training;
     SoftwareFeatures software;
+    std::string offload_where;      ///< place of training.offload, for errors
+    double compression_warmup = 0;  ///< share of the run whose gradients are not compressed yet
     // communication library
     CommSettings comm;
     std::vector<std::string> comm_notes;  ///< env settings without effect, out of range, deprecated

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "sim/engine/network.hpp"
 #include "sim/step/bottleneck.hpp"
@@ -23,6 +25,41 @@ void add_row(std::vector<CommRow>& rows, CommRow row) {
         rows.push_back(std::move(row));
     else
         at->calls_per_rank = std::max(at->calls_per_rank, row.calls_per_rank);
+}
+
+// Copies to the host and back, of the rank that has most of each size.
+std::vector<CommRow> host_rows(const CompiledStep& step, const Cluster& cluster) {
+    const program::Program& p = step.program;
+    std::vector<CommRow> rows;
+    for (std::size_t r = 0; r < p.ranks.size() && step.message_routes < p.routes.size(); ++r) {
+        const program::Rank& rank = p.ranks[r];
+        if (r > 0 && rank.tmpl == p.ranks[r - 1].tmpl)
+            continue;
+        const program::Template& t = p.templates[rank.tmpl];
+        const std::vector<std::int64_t> runs = program::executions(t, rank.bindings);
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> count;  // transfer, name
+        for (std::size_t i = 0; i < t.operations.size(); ++i)
+            if (t.operations[i].kind == program::OpKind::transfer)
+                count[{t.operations[i].payload, p.labels[t.operations[i].label].name}] += runs[i];
+        for (const auto& [key, calls] : count) {
+            const program::Transfer& transfer = p.transfers[key.first];
+            const program::Route& route = p.routes[rank.transfer_routes[transfer.route_slot]];
+            const Bottleneck b = bottleneck(cluster.links(), p.demands[route.demand], route.cap);
+            CommRow row;
+            row.what = p.names[key.second];
+            row.kind = "copy";
+            row.group = "host";
+            row.bytes = transfer.bytes;
+            row.calls_per_rank = calls;
+            row.time_s = seconds(route.latency + engine::Network::duration(transfer.bytes, b.rate));
+            row.busbw_bytes_per_s = static_cast<double>(row.bytes) / row.time_s;
+            row.limiting_link = b.name;
+            row.limiting_place = b.place;
+            row.account = Account::offload;
+            add_row(rows, std::move(row));
+        }
+    }
+    return rows;
 }
 
 }  // namespace
@@ -65,7 +102,7 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
         add_row(out, std::move(row));
     }
     // one row for pipeline messages
-    if (!p.routes.empty()) {
+    if (step.message_routes > 0) {
         CommRow row;
         row.what = "pipeline send/receive";
         row.kind = "send_recv";
@@ -76,7 +113,8 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 row.bytes = std::max(row.bytes, half.bytes);
         }
         Picoseconds slowest = 0;
-        for (const program::Route& route : p.routes) {
+        for (std::size_t i = 0; i < step.message_routes; ++i) {
+            const program::Route& route = p.routes[i];
             const Bottleneck b = bottleneck(cluster.links(), p.demands[route.demand], route.cap);
             const Picoseconds time = route.latency + engine::Network::duration(row.bytes, b.rate);
             if (time <= slowest)
@@ -90,6 +128,8 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
         row.account = Account::comm_pp;
         add_row(out, std::move(row));
     }
+    for (const CommRow& row : host_rows(step, cluster))
+        add_row(out, row);
     std::stable_sort(out.begin(), out.end(), [](const CommRow& a, const CommRow& b) {
         return a.time_s * static_cast<double>(std::max<std::int64_t>(a.calls_per_rank, 1)) >
                b.time_s * static_cast<double>(std::max<std::int64_t>(b.calls_per_rank, 1));

@@ -35,6 +35,7 @@ public:
         dense_peak();
         without_launches();
         without_stragglers();
+        without_host();
     }
 
 private:
@@ -205,6 +206,15 @@ private:
              .name = "free kernel launches",
              .how = "re-run in which the CPU issues work in no time"},
             true, edited([](Program& p) { free_launches(p); }));
+    }
+
+    void without_host() {
+        if (!scenario_.training.offload.active())
+            return;
+        add({.key = "free_host",
+             .name = "free host memory",
+             .how = "re-run in which copies to and from the host and updates on its CPU take no time"},
+            true, edited([](Program& p) { free_host(p); }));
     }
 
     void without_stragglers() {

@@ -23,10 +23,16 @@ std::vector<std::string> what_would_fit(const Scenario& s, const ComputeModel& c
         const double gib = static_cast<double>(most) / kGiB;
         if (gib > capacity)
             return false;
-        out.push_back(fmt::format("{} fits: {:.1f} of {:.1f} GiB", change, gib, capacity));
+        out.push_back(fmt::format("{} fits: {:.1f} of {:.1f} GiB{}", change, gib, capacity,
+                                  gib > kTightUse * capacity ? ", tight" : ""));
         return true;
     };
     const TrainingPlan& now = s.training;
+    if (!now.layout.sequence_parallel && now.layout.tp > 1) {
+        TrainingPlan plan = now;
+        plan.layout.sequence_parallel = true;
+        attempt("layout.sp: true", plan);
+    }
     for (int zero = now.layout.zero + 1; zero <= 3 && now.layout.dp > 1; ++zero) {
         TrainingPlan plan = now;
         plan.layout.zero = zero;
@@ -38,21 +44,16 @@ std::vector<std::string> what_would_fit(const Scenario& s, const ComputeModel& c
         plan.recompute = Recompute::selective;
         attempt("recompute: selective", plan);
     }
-    if (now.recompute != Recompute::full) {
-        TrainingPlan plan = now;
-        plan.recompute = Recompute::full;
-        attempt("recompute: full", plan);
-    }
     for (std::int64_t micro = now.micro_batch / 2; micro >= 1; micro /= 2) {
         TrainingPlan plan = now;
         plan.micro_batch = micro;
         if (attempt(fmt::format("micro_batch: {}", micro), plan))
             break;
     }
-    if (!now.layout.sequence_parallel && now.layout.tp > 1) {
+    if (now.recompute != Recompute::full) {
         TrainingPlan plan = now;
-        plan.layout.sequence_parallel = true;
-        attempt("layout.sp: true", plan);
+        plan.recompute = Recompute::full;
+        attempt("recompute: full", plan);
     }
     for (std::int64_t tp = now.layout.tp * 2; tp <= s.node.gpus; tp *= 2) {
         TrainingPlan plan = now;
@@ -71,6 +72,14 @@ std::vector<std::string> what_would_fit(const Scenario& s, const ComputeModel& c
         plan.layout.dp = now.layout.dp * now.layout.pp / pp;
         if (attempt(fmt::format("layout.pp: {}, dp: {}", pp, plan.layout.dp), plan))
             break;
+    }
+    if (out.empty() && !now.offload.active() && now.layout.dp > 1) {
+        TrainingPlan plan = now;
+        plan.layout.zero = std::max(now.layout.zero, 2);
+        plan.offload.optimizer = 1;
+        plan.offload.host_bytes_per_s =
+            s.node.host_memory_bytes_per_s * s.software.host_update_share / static_cast<double>(s.node.gpus);
+        attempt(fmt::format("zero: {} and offload: cpu together", plan.layout.zero), plan);
     }
     if (out.empty()) {  // two changes at once
         TrainingPlan plan = now;

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "models/compute/spread.hpp"
+#include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
+#include "models/parallel/ranks.hpp"
 #include "models/transformer/software.hpp"
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
@@ -17,9 +19,6 @@
 
 namespace fabricast {
 namespace {
-
-// Use above this share of capacity is called tight: public runs met allocator stalls above about 85 % predicted use.
-constexpr double kTight = 0.85;
 
 std::vector<StageMemory> memory_table(const std::vector<StageSummary>& stages, const GpuSpec& gpu) {
     std::vector<StageMemory> out;
@@ -96,6 +95,10 @@ ComputeModel build_compute(const Scenario& s) { return ComputeModel(s.gpu, compu
 
 BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps) {
     BuiltStep built{build_cluster(s), {}};
+    if (s.training.offload.active() && !built.cluster.has_pcie())
+        throw ScenarioError(s.offload_where +
+                            ": training.offload: the cluster is described without PCIe links, over which state would "
+                            "travel");
     const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
     set_slowness(s, built.compiled.program);
@@ -110,8 +113,10 @@ StepResult step_of(const Scenario& s, const ComputeModel& compute) {
     step.tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence);
     step.peak_flops = compute.peak_flops(plan.precision);
     const auto batch = static_cast<double>(plan.global_batch), length = static_cast<double>(plan.sequence);
-    step.model_flops = model_flops(s.model, batch, length, padded_vocab(s.model, plan.layout.tp));
-    step.attention_flops = attention_flops(s.model, batch, length);
+    const auto document = static_cast<double>(plan.document);
+    step.model_flops = model_flops(s.model, batch, length, padded_vocab(s.model, plan.layout.tp), document);
+    step.attention_flops = attention_flops(s.model, batch, length, document);
+    step.attention_flops_whole = attention_flops(s.model, batch, length);
     step.attention_hardware_flops = step.attention_flops;
     if (plan.recompute != Recompute::none)
         step.attention_hardware_flops *= 1 + recomputed_share(s.model, plan.layout, plan.recompute_layers) / 3;
@@ -166,6 +171,29 @@ void split_waiting(Result& result, const BuiltStep& built, bool fold) {
     result.waiting->events = run.engine.events;
 }
 
+// Training state of the fullest server in host memory.
+Bytes most_on_host(const Scenario& s, const std::vector<StageSummary>& stages) {
+    const RankMap map(s.training.layout);
+    Bytes most = 0, here = 0;
+    for (std::uint32_t rank = 0; rank < map.world(); ++rank) {
+        if (rank % s.node.gpus == 0)
+            here = 0;
+        here += stages[static_cast<std::size_t>(map.at(rank).pp)].host;
+        most = std::max(most, here);
+    }
+    return most;
+}
+
+// Steps before compression begins, for the length of the run.
+Picoseconds warming_step(const Scenario& scenario, ForecastOptions options) {
+    Scenario before = scenario;
+    before.training.compression.warming_up = true;
+    before.compression_warmup = 0;
+    options.over_memory = true;
+    options.critical_path = false;
+    return forecast(before, options).step.ps;
+}
+
 }  // namespace
 
 Result forecast(const Scenario& scenario, ForecastOptions options) {
@@ -179,12 +207,25 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     const std::vector<StageSummary> stages =
         stage_memory(scenario.model, scenario.training, scenario.software, compute);
     result.memory = memory_table(stages, scenario.gpu);
+    result.checkpoint_bytes = checkpoint_bytes(scenario.model, scenario.training);
+    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+    if (scenario.training.offload.active()) {
+        result.host_bytes = most_on_host(scenario, stages);
+        const auto capacity = static_cast<std::int64_t>(scenario.node.host_memory_bytes);
+        if (capacity > 0 && result.host_bytes > capacity && !options.over_memory) {
+            result.verdict = "out of host memory";
+            result.failure =
+                fmt::format("out of host memory: offloaded state of a server needs {:.1f} GiB, a {} has {:.1f} GiB",
+                            static_cast<double>(result.host_bytes) / kGiB, scenario.node.name,
+                            static_cast<double>(capacity) / kGiB);
+            return result;
+        }
+    }
     const auto fullest =
         std::max_element(result.memory.begin(), result.memory.end(),
                          [](const StageMemory& a, const StageMemory& b) { return a.total_bytes < b.total_bytes; });
     const double use = static_cast<double>(fullest->total_bytes) / static_cast<double>(fullest->capacity_bytes);
     if (use > 1 && !options.over_memory) {
-        constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
         result.verdict = "out of memory";
         result.failure = fmt::format("out of memory: stage {} needs {:.1f} GiB, a {} has {:.1f} GiB", fullest->stage,
                                      static_cast<double>(fullest->total_bytes) / kGiB, scenario.gpu.name,
@@ -192,7 +233,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
         result.hints = what_would_fit(scenario, compute);
         return result;
     }
-    result.verdict = use > 1 ? "out of memory" : use > kTight ? "tight" : "fits";
+    result.verdict = use > 1 ? "out of memory" : use > kTightUse ? "tight" : "fits";
 
     std::optional<BuiltStep> built;
     try {
@@ -224,8 +265,10 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     if (options.split_waiting)
         split_waiting(result, *built, options.fold);
     if (options.critical_path)
-        fill_critical_path(result, run, step_run.program);
+        fill_critical_path(result, run, step_run.is_folded ? step_run.folded : compiled.program);
     result.hints = limit_hints(result);
+    if (scenario.compression_warmup > 0)
+        result.warmup_ps = warming_step(scenario, options);
     return result;
 }
 

@@ -11,8 +11,14 @@ std::vector<std::string> limit_hints(const Result& result) {
     const double whole = static_cast<double>(static_cast<__int128>(result.step.ps) * result.step.ranks);
     if (!(whole > 0))
         return {};
+    const double host = static_cast<double>(result.step.accounts[static_cast<std::size_t>(Account::offload)]) / whole;
+    if (host > kWorthSaying)
+        return {
+            fmt::format("host memory is the limit: copies and updates there are exposed {:.0f} % of the step; a rank "
+                        "has {:.1f} GB/s of its server's memory for them (offload.fraction lessens it)",
+                        100 * host, result.scenario->training.offload.host_bytes_per_s / 1e9)};
     const auto share = [&](const CommRow& row) {
-        return row.account == Account::count
+        return row.account == Account::count || row.account == Account::offload
                    ? 0.0
                    : static_cast<double>(result.step.accounts[static_cast<std::size_t>(row.account)]) / whole;
     };

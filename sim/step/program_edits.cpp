@@ -54,6 +54,16 @@ void free_launches(Program& p) {
         cost.host = cost.host_first = cost.tail = 0;
 }
 
+void free_host(Program& p) {
+    for (program::Transfer& transfer : p.transfers)
+        transfer.bytes = 0;
+    for (program::Template& t : p.templates) {
+        for (const Operation& op : t.operations)
+            if (op.kind == OpKind::host)
+                p.durations[op.payload] = 0;
+    }
+}
+
 void equal_ranks(Program& p) {
     for (program::Rank& rank : p.ranks)
         rank.slowness = program::kFullSpeed;

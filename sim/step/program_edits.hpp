@@ -8,6 +8,7 @@
 //   full_pipeline        a stage never waits for a neighbour: its input is there, what it sends leaves at once and loads
 //                        the links as before
 //   free_launches        the CPU issues work in no time
+//   free_host            copies to and from the host and updates on its CPU take no time
 //   equal_ranks          no rank is slower than another by itself
 //   unlimited            links of the given kinds carry kUnlimited; latency and the caps of channels stay
 //
@@ -30,6 +31,7 @@ void no_interference(program::Program& program);
 void equal_stages(program::Program& program);
 void full_pipeline(program::Program& program);
 void free_launches(program::Program& program);
+void free_host(program::Program& program);
 void equal_ranks(program::Program& program);
 std::vector<Rate> unlimited(const Links& links, std::initializer_list<LinkKind> kinds);
 

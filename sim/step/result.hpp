@@ -44,6 +44,7 @@ struct StepResult {
     std::vector<std::int64_t> ranks_by_stage;
     double tokens = 0, model_flops = 0, hardware_flops = 0;    ///< whole cluster, one step
     double attention_flops = 0, attention_hardware_flops = 0;  ///< the part of both that is attention scores, in full
+    double attention_flops_whole = 0;                          ///< attention_flops if no sequence were packed
     double peak_flops = 0;                                     ///< one GPU, dense, in the training precision
     int steps_simulated = 0;
     bool periodic = true;  ///< false: ps is the last interval, offsets had not settled
@@ -64,11 +65,14 @@ struct CriticalEntry {
 struct Result {
     std::string version;                 ///< of the program
     const Scenario* scenario = nullptr;  ///< outlives the result
-    std::string verdict;                 ///< "fits", "tight", "out of memory", "deadlock"
+    std::string verdict;                 ///< "fits", "tight", "out of memory", "out of host memory", "deadlock"
     std::string failure;                 ///< empty unless the simulated job failed (exit 3)
     StepResult step;
     std::optional<WaitingSplit> waiting;  ///< by a re-run with equal stages, where one was asked for and ended
     std::vector<StageMemory> memory;
+    std::int64_t checkpoint_bytes = 0;  ///< weights and optimizer state of the whole model
+    std::int64_t host_bytes = 0;        ///< offloaded state of the server that has most
+    Picoseconds warmup_ps = 0;          ///< a step before gradients are compressed; 0: no such steps
     std::vector<CommRow> communication;
     std::vector<CriticalEntry> critical_path;  ///< by account and phase, longest first; may be empty
     std::uint64_t events = 0, fingerprint = 0, ranks_simulated = 0;

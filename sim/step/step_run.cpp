@@ -9,15 +9,16 @@ StepRun run_program(const program::Program& program, std::span<const Rate> capac
     StepRun out;
     if (fold) {
         program::Folded folded = program::fold(program, capacity);
-        out.program = std::move(folded.program);
-        out.engine = engine::Engine(out.program, folded.capacity, options).run();
+        out.folded = std::move(folded.program);
+        out.is_folded = true;
+        out.engine = engine::Engine(out.folded, folded.capacity, options).run();
         for (std::size_t row = 0; row < folded.examples.size(); ++row)
-            out.rows.push_back({folded.examples[row], out.program.ranks[row].copies});
+            out.rows.push_back({folded.examples[row], out.folded.ranks[row].copies});
         if (out.engine.outcome == engine::Outcome::done)
             return out;
     }
-    out.program = program;
-    out.engine = engine::Engine(out.program, capacity, options).run();
+    out.is_folded = false;
+    out.engine = engine::Engine(program, capacity, options).run();
     out.rows.clear();
     for (std::uint32_t rank = 0; rank < program.ranks.size(); ++rank)
         out.rows.push_back({rank, 1});

@@ -15,7 +15,8 @@ namespace fabricast {
 
 struct StepRun {
     engine::EngineResult engine;  ///< accounts by row
-    program::Program program;     ///< what ran
+    program::Program folded;      ///< what ran, where `is_folded`
+    bool is_folded = false;
     struct Row {
         std::uint32_t rank = 0;    ///< the first of the ranks it stands for
         std::uint32_t copies = 1;  ///< how many

@@ -157,7 +157,7 @@ std::string retired_astra_key(std::string_view text) {
     return "";
 }
 
-FabricDescription read_astra_network(const SourceText& source) {
+FabricDescription read_astra_dimensions(const SourceText& source) {
     const std::string_view text = source.text();
     if (const std::string key = retired_astra_key(text); !key.empty()) {
         source.refuse(
@@ -185,11 +185,20 @@ FabricDescription read_astra_network(const SourceText& source) {
             source.refuse(line_of(lists.at("npus_count")[i]), fmt::format("more than {} ranks", kMostRanks));
         }
     }
-    std::uint64_t links = 0;
+    fabric.expanded = false;
+    fabric.note(NoteKind::fact, 0, "bandwidths are taken as GiB/s (2^30 bytes), as ASTRA-sim does");
+    return fabric;
+}
+
+FabricDescription read_astra_network(const SourceText& source) {
+    FabricDescription fabric = read_astra_dimensions(source);
+    std::uint64_t ranks = 1, links = 0;
+    for (const GridDimension& dimension : fabric.dimensions) {
+        ranks *= dimension.count;
+    }
     for (const GridDimension& dimension : fabric.dimensions) {
         links += ranks / dimension.count * links_of_group(dimension);
     }
-    fabric.note(NoteKind::fact, 0, "bandwidths are taken as GiB/s (2^30 bytes), as ASTRA-sim does");
     fabric.expanded = links <= kMostGridLinks;
     if (!fabric.expanded) {
         fabric.note(NoteKind::fact, 0, fmt::format("{} links: kept as dimensions, not listed", links));

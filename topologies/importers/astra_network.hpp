@@ -18,6 +18,8 @@ inline constexpr std::uint64_t kMostGridLinks = 4'000'000;
 
 /// Throws ImportError.
 FabricDescription read_astra_network(const SourceText& source);
+/// The dimensions alone, without the list of nodes and links: for grids of many ranks. Throws ImportError.
+FabricDescription read_astra_dimensions(const SourceText& source);
 
 /// Keys of the retired JSON dialect; the first that occurs in the text, empty when none does.
 std::string retired_astra_key(std::string_view text);

@@ -10,8 +10,8 @@ int score_memory(const Arguments& arguments) {
     named.add_options()("json", "everything, for programs")("full", "a line per run");
     const RowOptions options =
         parse_row_options(kCommand, named, arguments,
-                          "\nRows count that have a status (ok, oom), columns mem_reserved_gib and mem_allocated_gib, "
-                          "or `peak alloc X GiB` in their notes.\n");
+                          "\nVerdicts: rows with a step time ran, rows with status oom did not fit. Peaks: columns "
+                          "mem_reserved_gib and mem_allocated_gib, or `peak alloc X GiB` in the notes.\n");
     if (options.help)
         return kDone;
     std::vector<PublishedRun> runs = read_memory_runs(options.file);

@@ -113,16 +113,17 @@ std::vector<PublishedRun> read_memory(const Csv& table, const std::string& file)
     std::vector<PublishedRun> runs;
     for (std::size_t i = 0; i < table.size(); ++i) {
         const bool full = table.text(i, "config") == "full";
-        const std::string status = table.has("status") ? table.text(i, "status") : "";
-        const std::optional<double> noted = allocated_in(table.text(i, "notes"));
-        if (!(full || !status.empty()) || (status.empty() && !noted))
+        std::string status = table.has("status") ? table.text(i, "status") : "";
+        if (status.empty() && full)
+            status = "ok";  // it has a step time
+        if (status.empty())
             continue;
         const RowReader row(table, i, file);
-        if (!status.empty() && status != "ok" && status != "oom")
+        if (status != "ok" && status != "oom")
             row.refuse(fmt::format("column status: `{}` is neither ok nor oom", status));
         PublishedRun run = read_row(row, table, i, full);
         run.status = status;
-        run.allocated_gib = noted;
+        run.allocated_gib = allocated_in(run.notes);
         if (table.has("mem_reserved_gib"))
             run.reserved_gib = table.number_if_any(i, "mem_reserved_gib");
         if (table.has("mem_allocated_gib"))

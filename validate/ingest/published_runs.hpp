@@ -39,7 +39,7 @@ struct PublishedRun {
     std::optional<std::int64_t> vpp;
     // result
     double step_s = 0;                                  ///< 0: the row is a verdict on memory alone
-    std::string status;                                 ///< "ok", "oom"; empty where the table has no such column
+    std::string status;                                 ///< "ok", "oom"; empty when read for its step time
     std::optional<double> reserved_gib, allocated_gib;  ///< peaks, as logged
     std::optional<double> mfu, hfu;                     ///< as published; definitions differ
 
@@ -51,8 +51,9 @@ struct PublishedRun {
 std::vector<PublishedRun> read_published_runs(const std::filesystem::path& path);
 std::vector<PublishedRun> parse_published_runs(std::string_view text, const std::string& file);
 
-/// The rows that say something on memory: a status, a reserved or allocated peak (columns mem_reserved_gib,
-/// mem_allocated_gib, or "peak alloc X GiB" in the notes). Those that ran out of memory have no step time.
+/// The rows that say something on memory: a status, or a step time (the run fitted: status ok). Peaks where the table has
+/// them: columns mem_reserved_gib, mem_allocated_gib, or "peak alloc X GiB" in the notes. Those that ran out of memory have
+/// no step time.
 std::vector<PublishedRun> read_memory_runs(const std::filesystem::path& path);
 std::vector<PublishedRun> parse_memory_runs(std::string_view text, const std::string& file);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,17 @@ Scenario scenario_of(const PublishedRun& run) {
     return s;
 }
 
+// The first stage as the software that wrote the log ran it, which for rows that ran out of memory is not known.
+ReplayedMemory logged_stage(const PublishedRun& run, const Scenario& s, const ComputeModel& compute) {
+    SoftwareFeatures software = s.software;
+    software.host_waits_for_messages = run.notes.find("before a fix of the pipeline schedule") != std::string::npos;
+    const Bytes limit = (s.gpu.memory_mib << 20) - outside_tensors(s.training, s.gpu, 0);
+    const ReplayedMemory within = replay_stage(s.model, s.training, software, compute, 0, limit);
+    return within.failed
+               ? replay_stage(s.model, s.training, software, compute, 0, std::numeric_limits<Bytes>::max() / 2)
+               : within;
+}
+
 Outcome score_row(const PublishedRun& run) {
     Outcome out;
     out.row.run = &run;
@@ -54,12 +66,13 @@ Outcome score_row(const PublishedRun& run) {
             return static_cast<double>(peak.total - part(peak, MemoryCause::context) -
                                        part(peak, MemoryCause::communication));
         };
-        if (run.reserved_gib)
+        if (run.reserved_gib && replays_tensors(s.model, s.training, s.software)) {
+            const ReplayedMemory logged = logged_stage(run, s, compute);
+            out.row.reserved_gib = static_cast<double>(logged.reserved) / kGiB;
+            if (run.allocated_gib)
+                out.row.allocated_gib = static_cast<double>(logged.optimizer) / kGiB;
+        } else if (run.reserved_gib) {
             out.row.reserved_gib = tensors(stages.front().memory) / kGiB;
-        if (run.allocated_gib && run.reserved_gib && replays_tensors(s.model, s.training, s.software)) {
-            const Bytes limit = (s.gpu.memory_mib << 20) - outside_tensors(s.training, 0);
-            const ReplayedMemory first = replay_stage(s.model, s.training, s.software, compute, 0, limit);
-            out.row.allocated_gib = static_cast<double>(first.optimizer) / kGiB;
         } else if (run.allocated_gib) {
             out.row.allocated_gib = static_cast<double>(allocated_peak(fullest->memory)) / kGiB;
         }
@@ -74,12 +87,15 @@ void summarise(MemoryScore& score) {
     std::vector<double> reserved, allocated;
     for (const MemoryRow& row : score.scored) {
         const PublishedRun& run = *row.run;
-        if (!run.status.empty()) {
-            ++score.verdicts;
-            score.right += row.right();
-            score.near += row.near();
-            score.right_near += row.near() && row.right();
-        }
+        const bool ran = run.status == "ok";
+        ++score.verdicts;
+        score.ran += ran;
+        score.false_alarms += ran && !row.fits();
+        score.missed += !ran && row.fits();
+        score.missed_tight += !ran && row.tight();
+        score.right += row.right();
+        score.near += row.near();
+        score.right_near += row.near() && row.right();
         if (run.reserved_gib && row.reserved_gib)
             reserved.push_back(*row.reserved_gib / *run.reserved_gib - 1);
         if (run.allocated_gib && row.allocated_gib)
@@ -127,12 +143,17 @@ std::string memory_score_text(const MemoryScore& score, bool full) {
             fmt::format_to(out, "{} of {} runs: median error {:.1f} %, mean {:.1f} %, p90 {:.1f} %, bias {:+.1f} %\n",
                            name, s.n, 100 * s.median, 100 * s.mape, 100 * s.p90, 100 * s.bias);
     };
-    if (score.verdicts > 0)
-        fmt::format_to(out,
-                       "{} of {} verdicts right ({:.2f} %); of the {} predicted within 25 % of capacity {} "
-                       "({:.1f} %)\n",
-                       score.right, score.verdicts, 100 * share(score.right, score.verdicts), score.near,
-                       score.right_near, 100 * share(score.right_near, score.near));
+    const std::size_t over = score.verdicts - score.ran;
+    fmt::format_to(out,
+                   "{} of {} verdicts right ({:.2f} %); of the {} predicted within 25 % of capacity {} ({:.1f} %)\n",
+                   score.right, score.verdicts, 100 * share(score.right, score.verdicts), score.near, score.right_near,
+                   100 * share(score.right_near, score.near));
+    fmt::format_to(out, "{} of {} that ran called out of memory ({:.2f} %)", score.false_alarms, score.ran,
+                   100 * share(score.false_alarms, score.ran));
+    if (over > 0)
+        fmt::format_to(out, ", {} of {} that ran out of memory called fitting ({:.2f} %), {} of them tight",
+                       score.missed, over, 100 * share(score.missed, over), score.missed_tight);
+    text += '\n';
     peak("reserved peak", score.reserved);
     peak("allocated peak", score.allocated);
     if (full) {
@@ -148,7 +169,7 @@ std::string memory_score_text(const MemoryScore& score, bool full) {
     }
     bool first = true;
     for (const MemoryRow& row : score.scored) {
-        if (row.run->status.empty() || row.right())
+        if (row.right())
             continue;
         if (first)
             fmt::format_to(out, "\nwrong verdicts\n");
@@ -176,7 +197,7 @@ Json memory_score_json(const MemoryScore& score) {
             one["allocated_gib"] = *row.allocated_gib;
             one["measured_allocated_gib"] = *r.allocated_gib;
         }
-        if (!r.status.empty() && !row.right())
+        if (!row.right())
             wrong.push_back(one);
         rows.push_back(std::move(one));
     }
@@ -191,6 +212,11 @@ Json memory_score_json(const MemoryScore& score) {
             {"near_limit", score.near},
             {"verdicts_right_near_limit", score.right_near},
             {"verdicts_right_near_limit_share", share(score.right_near, score.near)},
+            {"ran", score.ran},
+            {"false_alarms", score.false_alarms},
+            {"false_alarms_share", share(score.false_alarms, score.ran)},
+            {"missed", score.missed},
+            {"missed_tight", score.missed_tight},
             {"reserved_median_ape", score.reserved.median},
             {"reserved", stats_json(score.reserved)},
             {"allocated", stats_json(score.allocated)},

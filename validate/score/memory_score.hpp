@@ -1,9 +1,12 @@
 // Memory of published runs against the forecast: verdicts and peaks.
 //
-//   verdict    a row with a status: the fullest stage's total (tensors, allocator, context, communicators) is within the
-//              GPU's memory as the driver reports it, or not; nothing is fitted to the rows
+//   verdict    the fullest stage's total (tensors, allocator, context, communicators) is within the GPU's memory as the
+//              driver reports it, or not; a row with a step time ran, one with status oom did not; nothing is fitted to the
+//              rows. False alarm: ran, and predicted over; missed: the reverse, of
+//              which those that the forecast calls tight warn all the same
 //   near       rows whose predicted total is within 25 % of the GPU's memory: the others are easy
-//   reserved   what the caching allocator of the first stage's ranks holds at most, those whose log the source kept
+//   reserved   what the caching allocator of the first stage's ranks holds at most, those whose log the source kept; rows
+//              noted as measured before a fix of the pipeline schedule with a host that waits at every exchange
 //   allocated  handed out at most: in the optimizer step where the row has a reserved peak as well (nanotron resets its
 //              peak before that step), else in the whole step on the fullest stage
 //   error      e = predicted / measured - 1 over the rows that fit
@@ -19,6 +22,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/step/fit_hints.hpp"
 #include "validate/ingest/published_runs.hpp"
 #include "validate/score/run_score.hpp"
 
@@ -30,6 +34,7 @@ struct MemoryRow {
     double limit_gib = 0;  ///< the GPU's memory
     std::optional<double> reserved_gib, allocated_gib;
     bool fits() const { return total_gib <= limit_gib; }
+    bool tight() const { return fits() && total_gib > kTightUse * limit_gib; }
     bool right() const { return fits() == (run->status == "ok"); }
     bool near() const { return total_gib >= 0.75 * limit_gib && total_gib <= 1.25 * limit_gib; }
 };
@@ -39,6 +44,7 @@ struct MemoryScore {
     std::vector<MemoryRow> scored;
     std::vector<SkippedRow> skipped;
     std::size_t verdicts = 0, right = 0, near = 0, right_near = 0;
+    std::size_t ran = 0, false_alarms = 0, missed = 0, missed_tight = 0;  ///< of the verdicts
     ErrorStats reserved, allocated;
 };
 

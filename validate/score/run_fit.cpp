@@ -110,7 +110,7 @@ void forget_stack(Scenario& scenario) {
     SoftwareFeatures& f = scenario.software;
     if (f.attention == "fa1")
         f.attention = "fa2";
-    f.host_per_layer_s = 0;
+    f.host_per_layer_s = f.host_per_step_s = f.host_per_shard_s = 0;
 }
 
 RunFitter::RunFitter(const std::vector<PublishedRun>& runs, unsigned jobs) : base_(score_runs(runs, jobs)) {

@@ -16,6 +16,7 @@ constexpr FillRule kRules[] = {
     {"*", "gpu=A100-40G-SXM", "node", "hgx-a100-40g", "8-GPU NVSwitch board of that part"},
     {"*", "gpu=A100-80G-SXM", "node", "hgx-a100-80g", "8-GPU NVSwitch board of that part"},
     {"*", "gpu=A100", "node", "hgx-a100-80g", "memory size not stated; 80 GB fits every row"},
+    {"nanotron_sweep", "", "node", "aws-p5", "EFA class, stated: the cloud's H100 machine"},
     {"*", "gpu=H100-80G-SXM", "node", "hgx-h100", "8-GPU NVSwitch board of that part"},
     {"*", "gpu~HBM2e", "node", "hgx-h100-hbm2e", "the 500 W part with HBM2e (2.4 TB/s)"},
     {"*", "gpu=H200-141G-SXM", "node", "hgx-h200", "8-GPU NVSwitch board of that part"},
@@ -25,7 +26,8 @@ constexpr FillRule kRules[] = {
 
     // ---- the fabric
     {"*", "internode~1600 Gbps", "nics", "8 x 200", "1600 Gb/s a node"},
-    {"*", "internode~800 Gb/s per node", "nics", "8 x 100", "800 Gb/s a node"},
+    {"*", "internode~800 Gb/s per node", "nics", "4 x 200",
+     "800 Gb/s a node: four HDR200 adapters, the usual A100 server"},
     {"*", "internode~800 Gbps per node", "nics", "8 x 100", "800 Gb/s a node"},
     {"*", "internode~400 Gbps per node", "nics", "4 x 100", "400 Gb/s a node, the cloud's four adapters"},
     {"*", "internode~400 Gb/s", "nics", "gpu x 400", "stated per GPU"},
@@ -126,6 +128,8 @@ constexpr FillRule kRules[] = {
     {"mlperf_405b", "", "overlap", "grad_reduce param_gather", "stated"},
     {"dgxc", "", "overlap", "grad_reduce param_gather", "recipe default"},
     {"*", "", "overlap", "", "none stated"},
+    {"nanotron_sweep", "", "buckets", "52428800 B",
+     "25 MiB of 16-bit gradients a bucket (column bucket_mb, PyTorch's default), reduced in fp32"},
     {"dgxc", "source!~maxtext", "env", "NCCL_NVLS_ENABLE: 0", "the recipes' scripts set it"},
     {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
     {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
@@ -356,7 +360,11 @@ void Writer::training() {
     std::vector<std::int64_t> cut;
     if (run_.source_key == "nanotron_sweep" && run_.pp > 1)
         cut = nanotron_stages(run_);
-    // a scenario file has empty stages at the ends alone
+    // a scenario file has empty stages at the ends alone: head and loss share the last, a layer moves to the stage before
+    if (cut.size() > 2 && cut.back() == 0 && cut[cut.size() - 2] == 0 && cut[cut.size() - 3] > 1) {
+        --cut[cut.size() - 3];
+        cut[cut.size() - 2] = 1;
+    }
     if (!cut.empty() && std::find(cut.begin(), cut.end() - 1, 0) == cut.end() - 1)
         layout += fmt::format(", stage_layers: [{}]", fmt::join(cut, ", "));
     else if (run_.layers % chunks != 0)
@@ -379,6 +387,8 @@ void Writer::training() {
     if (!overlap.empty())
         line("  overlap: {{grad_reduce: true, param_gather: {}{}}}", overlap.find("param") != std::string::npos,
              zero.ends_with("keep") ? ", reshard: false" : "");
+    if (!rule_for(run_, "buckets").value.empty())
+        line("  buckets: {{cap: {}}}", fill("buckets"));
     const std::string reduce = fill("reduce");
     line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
     if (!rule_for(run_, "env").value.empty())

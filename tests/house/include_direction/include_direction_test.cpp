@@ -62,13 +62,15 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"sim/engine", {"models/program", "topologies/graph/units.hpp", "topologies/graph/links.hpp"}},
         {"sim/scenario", join({below, {"sim/engine"}})},
         {"sim/import", {"models/transformer", "sim/scenario"}},
+        {"sim/traces", join({topologies, {"models/program", "sim/engine"}})},
         {"sim/step", join({below, {"sim/engine", "sim/scenario"}})},
         {"sim/campaign", join({below, {"sim/engine", "sim/scenario", "sim/step"}})},
         {"sim/plan", join({below, {"sim/engine", "sim/scenario", "sim/step", "sim/campaign"}})},
         // report is made from a result, not from a running engine
-        {"sim/report", join({below, {"sim/scenario", "sim/step", "sim/campaign", "sim/plan"}})},
-        {"sim/cli",
-         join({below, {"sim/engine", "sim/scenario", "sim/import", "sim/step", "sim/campaign", "sim/plan", "sim/report"}})},
+        {"sim/report", join({below, {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/plan"}})},
+        {"sim/cli", join({below,
+                          {"sim/engine", "sim/scenario", "sim/import", "sim/traces", "sim/step", "sim/campaign",
+                           "sim/plan", "sim/report"}})},
 
         {"validate/measure", below},
         {"validate/ingest", below},

@@ -171,5 +171,22 @@ TEST(Catalogue, NumbersAreInTheRightOrderOfMagnitude) {
     }
 }
 
+// Totals in PyTorch's out-of-memory messages (GiB); 178.35 from a device query of pytorch/ao PR 4002.
+TEST(Catalogue, MemoryThatProgramsCanHave) {
+    const struct {
+        const char* gpu;
+        double low, high;
+    } parts[] = {{"H100-SXM-80G", 79.09, 79.19},
+                 {"H200-SXM-141G", 139.7, 139.82},
+                 {"B200-SXM-180G", 178.3, 178.4},
+                 {"A100-SXM-80G", 79.1, 79.36},
+                 {"H100-HBM2e-96G", 95.03, 95.05}};
+    for (const auto& part : parts) {
+        const GpuSpec& gpu = *Catalogue::builtin().find_gpu(part.gpu);
+        const double gib = static_cast<double>(gpu.memory_mib - gpu.driver_memory_mib) / 1024;
+        EXPECT_TRUE(gib >= part.low && gib <= part.high) << gpu.name << ' ' << gib;
+    }
+}
+
 }  // namespace
 }  // namespace fabricast

@@ -270,12 +270,12 @@ TEST_F(Compiled, EveryByteAllocatedInAStepIsFreedInIt) {
 }
 
 TEST_F(Compiled, StateOfAParameterUnderEveryZeroStage) {
-    // bf16 weight 2, gradient 4 (or 2), fp32 copy and two moments 12; 18 in all, 6 + 12/dp with ZeRO-1
+    // bf16 weight 2, gradient 4 (2 where it adds up or travels in 16 bit), fp32 copy and two moments 12; 18 in all, 6 + 12/dp with ZeRO-1
     for_each_stage([](const Job& job, const CompiledStep& step, std::int64_t s) {
         const Layout& l = job.plan.layout;
         const program::Template& t = step.program.templates[static_cast<std::size_t>(s)];
         const Bytes p = stage_parameters(job.model, l, s).total();
-        const Bytes gradient = job.software.fp32_gradients ? 4 : 2;
+        const Bytes gradient = job.software.fp32_gradients && job.software.fp32_reduce ? 4 : 2;
         const auto held = [&](MemoryCause cause) { return t.base_memory[static_cast<std::size_t>(cause)]; };
         const auto shared = [&](Bytes bytes, int from) { return l.zero >= from ? (bytes + l.dp - 1) / l.dp : bytes; };
         EXPECT_EQ(held(MemoryCause::weights), shared(2 * p, 3));

@@ -34,7 +34,9 @@ protected:
         plan_.layout.pp = pp;
         plan_.layout.dp = dp;
         plan_.layout.zero = zero;
-        plan_.layout.stage_layers = pp == 2 ? std::vector<std::int64_t>{16, 12} : std::vector<std::int64_t>{};
+        plan_.layout.stage_layers = pp == 2   ? std::vector<std::int64_t>{16, 12}
+                                    : pp == 4 ? std::vector<std::int64_t>{8, 8, 8, 4}
+                                              : std::vector<std::int64_t>{};
         plan_.micro_batch = micro_batch;
         plan_.global_batch = 256;
         EXPECT_TRUE(replays_tensors(a_, plan_, software_));
@@ -72,6 +74,18 @@ TEST_F(EagerReplay, MeetsMeasuredPeaks) {
         EXPECT_LE(m.used, m.reserved);
         EXPECT_FALSE(m.failed);
     }
+}
+
+// Rows of the same sweep whose host runs ahead of the GPU, or not: tp 16 and 32 on one stage hold both full outputs of
+// every layer, two stages none, four stages all of them again.
+TEST_F(EagerReplay, HoldsWhatTheHostRunsAheadBy) {
+    EXPECT_NEAR(static_cast<double>(run(32, 1, 1, 0, 16).reserved) / kGiB / 32.75, 1, 0.06);  // 0836
+    EXPECT_NEAR(static_cast<double>(run(16, 1, 8, 0, 16).reserved) / kGiB / 45.71, 1, 0.12);  // 0586
+    EXPECT_NEAR(static_cast<double>(run(16, 2, 2, 1, 8).reserved) / kGiB / 10.35, 1, 0.06);   // 1001
+    EXPECT_NEAR(static_cast<double>(run(8, 2, 2, 1, 8).reserved) / kGiB / 20.92, 1, 0.06);    // 0653
+    EXPECT_NEAR(static_cast<double>(run(16, 4, 2, 1, 4).reserved) / kGiB / 8.35, 1, 0.15);    // 1180
+    software_.host_waits_for_messages = true;
+    EXPECT_NEAR(static_cast<double>(run(32, 2, 2, 1, 16).reserved) / kGiB / 10.58, 1, 0.1);  // 1250
 }
 
 TEST_F(EagerReplay, FailsWhereItDoesNotFit) {

@@ -146,20 +146,55 @@ TEST(Sharding, KeyValueHeadsAreCopiedBeyondTheirNumber) {
     }
 }
 
-// 9 bytes a score forward and 11 backward with dropout: the reads and writes of softmax and dropout.
-TEST(Attention, UnfusedMovesNineAndElevenBytesAScore) {
+// 8 bytes a score forward and 9 backward with dropout: the reads and writes of softmax and dropout. The causal softmax reads
+// half; with a part of the rows (context parallelism) all.
+TEST(Attention, UnfusedMovesEightAndNineBytesAScore) {
     const Architecture& a = arch("gpt3-175b");
     const Shard s = shard(8, true, 2, 2048);
     SoftwareFeatures f = stack("megatron-2022");
     const std::int64_t scores = 2 * (96 / 8) * 2048LL * 2048;
     const std::int64_t context = 4 * s.tokens() * a.hidden / 8;
-    EXPECT_EQ(pointwise_bytes(forward_kernels(a, s, f, Piece::attention), Account::attention), 9 * scores + context);
+    EXPECT_EQ(pointwise_bytes(forward_kernels(a, s, f, Piece::attention), Account::attention), 8 * scores + context);
     EXPECT_EQ(pointwise_bytes(backward_data_kernels(a, s, f, Piece::attention), Account::attention),
-              11 * scores + context);
+              9 * scores + context);
     f.dropout = false;
-    EXPECT_EQ(pointwise_bytes(forward_kernels(a, s, f, Piece::attention), Account::attention), 4 * scores + context);
+    EXPECT_EQ(pointwise_bytes(forward_kernels(a, s, f, Piece::attention), Account::attention), 3 * scores + context);
     EXPECT_EQ(pointwise_bytes(backward_data_kernels(a, s, f, Piece::attention), Account::attention),
-              6 * scores + context);
+              4 * scores + context);
+    Shard half = s;
+    half.cp = 2;
+    EXPECT_EQ(pointwise_bytes(forward_kernels(a, half, f, Piece::attention), Account::attention),
+              4 * scores / 2 + context / 2);
+}
+
+// nanotron: RMSNorm and rotary are single kernels in an otherwise eager stack; a joint copy of q, k, v and two of k, v.
+TEST(Bytes, SingleNormAndRotaryKernelsOfAnEagerStack) {
+    const Architecture& a = arch("llama-7b");
+    const Shard s = shard(1, false, 1, 4096);
+    const SoftwareFeatures& f = stack("nanotron-2024");
+    const std::int64_t e = 4096LL * 4096;
+    const Kernels norm = forward_kernels(a, s, f, Piece::norm_mlp);
+    ASSERT_EQ(launches(norm), 1);
+    EXPECT_EQ(pointwise_bytes(norm, Account::memory_bound), 4 * e);
+    EXPECT_EQ(launches(forward_kernels(a, s, stack("torch-fsdp"), Piece::norm_mlp)), 8);
+    // copies 12 + 16, rotary 8, context 4
+    EXPECT_EQ(pointwise_bytes(forward_kernels(a, s, f, Piece::attention), Account::memory_bound), (12 + 16 + 8 + 4) * e);
+}
+
+// A gradient is 2 bytes written by the product and added to the sum by a pass: 10 bytes a parameter in fp32, 6 in 16 bit.
+TEST(Bytes, GradientsAddedByAPassOfTheirOwn) {
+    const Architecture& a = arch("llama-7b");
+    const Shard s = shard(1, false, 1, 4096);
+    const std::int64_t parameters = 3 * 4096LL * 11008;
+    for (const auto& [name, bytes] : {std::pair{"nanotron-2024", 10}, {"megatron-deepspeed-2023", 6}}) {
+        const Kernels weight = backward_weight_kernels(a, s, stack(name), Piece::mlp);
+        EXPECT_EQ(pointwise_bytes(weight, Account::memory_bound), bytes * parameters) << name;
+        for (const Kernel& k : weight)
+            EXPECT_FALSE(k.accumulate_fp32) << name;
+    }
+    const Kernels fused = backward_weight_kernels(a, s, stack("megatron-core-2024"), Piece::mlp);
+    EXPECT_EQ(pointwise_bytes(fused, Account::memory_bound), 0);
+    EXPECT_TRUE(fused.front().accumulate_fp32);
 }
 
 TEST(Attention, CoreIsAPartOfTheForwardPiece) {
@@ -309,19 +344,11 @@ TEST(Gradients, AccumulateInFp32OnlyForWeights) {
                 EXPECT_FALSE(k.accumulate_fp32);
             for (const Kernel& k : backward_weight_kernels(a, s, f, p)) {
                 if (k.kind == KernelKind::gemm) {
-                    EXPECT_EQ(k.accumulate_fp32, f.fp32_gradients);
+                    EXPECT_EQ(k.accumulate_fp32, f.fp32_gradients && !f.accumulate_apart);
                 }
             }
         }
     }
-}
-
-TEST(Optimizer, BytesPerParameter) {
-    const auto bytes = [](const Kernels& k) { return pointwise_bytes(k, Account::optimizer); };
-    EXPECT_EQ(bytes(optimizer_kernels(1000, 1000, true)), 30000 + 4000 + 4000);
-    EXPECT_EQ(bytes(optimizer_kernels(1000, 1000, false)), 28000 + 2000 + 2000);
-    EXPECT_EQ(bytes(optimizer_kernels(125, 1000, true)), 125 * 30 + 8000);
-    EXPECT_TRUE(optimizer_kernels(0, 0, true).empty());
 }
 
 // One public estimate is 60-100 launches for a dense Megatron-LM layer forward and backward, communication and

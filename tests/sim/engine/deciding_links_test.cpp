@@ -7,7 +7,7 @@
 
 #include "sim/engine/network.hpp"
 
-namespace fabricast::program {
+namespace fabricast::engine {
 namespace {
 
 TEST(Demands, KeepsTheNarrowestLinkOfEachClass) {
@@ -16,7 +16,7 @@ TEST(Demands, KeepsTheNarrowestLinkOfEachClass) {
         {{LinkId{0}, 7}, {LinkId{1}, 7}, {LinkId{2}, 7}, {LinkId{3}, 7}},  // 3 is shared, 0..2 are alike
         {{LinkId{3}, 7}, {LinkId{4}, 8}},
     };
-    const auto kept = deciding_links(demands, capacity);
+    const auto kept = program::deciding_links(demands, capacity);
     EXPECT_EQ(kept[0], (std::vector<LinkUse>{{LinkId{1}, 7}, {LinkId{3}, 7}}));
     EXPECT_EQ(kept[1], demands[1]);
 }
@@ -24,7 +24,7 @@ TEST(Demands, KeepsTheNarrowestLinkOfEachClass) {
 TEST(Demands, CoefficientsTellLinksApart) {
     const std::vector<Rate> capacity = {500, 300};
     const std::vector<std::vector<LinkUse>> demands = {{{LinkId{0}, 7}, {LinkId{1}, 6}}};
-    EXPECT_EQ(deciding_links(demands, capacity), demands);
+    EXPECT_EQ(program::deciding_links(demands, capacity), demands);
 }
 
 TEST(Demands, RatesStayTheSame) {
@@ -44,7 +44,7 @@ TEST(Demands, RatesStayTheSame) {
             if (demand.empty())
                 demand.push_back({LinkId{0}, kCoefficientOne});
         }
-        const auto kept = deciding_links(demands, capacity);
+        const auto kept = program::deciding_links(demands, capacity);
         Network full(capacity), reduced(capacity);
         std::vector<std::pair<Network::Id, Network::Id>> ids;
         for (int i = 0; i < 20; ++i) {
@@ -64,4 +64,4 @@ TEST(Demands, RatesStayTheSame) {
 }
 
 }  // namespace
-}  // namespace fabricast::program
+}  // namespace fabricast::engine

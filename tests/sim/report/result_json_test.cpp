@@ -85,6 +85,64 @@ TEST(ResultJson, DerivedFiguresFollowTheDefinitions) {
     EXPECT_NEAR(h.cost, h.days * 24 * 1024 * 1.9, 1e-3);
 }
 
+// Packed sequences count documents; a trainer that does not know them counts whole sequences.
+TEST(ResultJson, PackedSequencesHaveTwoMfus) {
+    Scenario scenario = sample_scenario();
+    scenario.training.document = 512;
+    Result result = sample_result(scenario);
+    result.step.attention_flops = 1e16;
+    result.step.attention_hardware_flops = 1.25e16;
+    result.step.attention_flops_whole = 8e16;
+    const Headline h = headline(result);
+    const double possible = 2.019876543211 * 1024 * 989.4e12;
+    EXPECT_NEAR(h.mfu, 9.35e17 / possible, 1e-12);
+    EXPECT_NEAR(h.mfu_whole, (9.35e17 + 7e16) / possible, 1e-12);
+    EXPECT_NEAR(h.hfu_whole, (9.71e17 + 1.25 * 7e16) / possible, 1e-12);
+    const std::string text = full_text(result, false);
+    EXPECT_NE(text.find("whole sequences"), std::string::npos);
+    EXPECT_NE(text.find("the 512 tokens of its document, of 4096"), std::string::npos);
+    const Scenario plain = sample_scenario();
+    EXPECT_EQ(full_text(sample_result(plain), false).find("whole sequences"), std::string::npos);
+}
+
+TEST(ResultJson, ScreensNameTheMethods) {
+    Scenario scenario = sample_scenario();
+    EXPECT_EQ(first_screen(sample_result(scenario), false).find("in int8"), std::string::npos);
+    scenario.training.optimizer = {.kind = OptimizerKind::muon, .first = StateType::bf16, .second = StateType::bf16};
+    scenario.training.document = 1792;
+    scenario.training.compression.parameters = Compression::int8;
+    const std::string line = "muon, moments bf16; packed, 1792 tokens a document; parameters in int8";
+    const std::string screen = first_screen(sample_result(scenario), false);
+    EXPECT_NE(screen.find(line), std::string::npos) << screen;
+    EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 25);
+    EXPECT_NE(full_text(sample_result(scenario), false).find(line), std::string::npos);
+}
+
+TEST(ResultJson, StepsBeforeCompressionCountInTheRun) {
+    Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    const double days = headline(result).days;
+    scenario.compression_warmup = 0.25;
+    result.warmup_ps = 2 * result.step.ps;
+    EXPECT_NEAR(headline(result).days / days, 1.25, 1e-12);
+    const ordered_json json = ordered_json::parse(result_json(result));
+    EXPECT_EQ(json["run"]["warmup_share"], 0.25);
+    EXPECT_NE(full_text(result, false).find("25.0 % of the run goes before gradients are compressed"),
+              std::string::npos);
+}
+
+TEST(ResultJson, HostMemoryStandsBesideTheGpus) {
+    Scenario scenario = sample_scenario();
+    scenario.training.offload.optimizer = 1;
+    scenario.training.offload.host_bytes_per_s = 20e9;
+    scenario.node.host_memory_bytes = 2e12;
+    Result result = sample_result(scenario);
+    result.host_bytes = std::int64_t{30} << 30;
+    const ordered_json json = ordered_json::parse(result_json(result));
+    EXPECT_EQ(json["host_memory"]["bytes"], std::int64_t{30} << 30);
+    EXPECT_NE(full_text(result, false).find("30.0 GiB on the server that has most, of 1862.6 GiB"), std::string::npos);
+}
+
 TEST(ResultJson, FailedRunHasNullsAndNoDivisionByZero) {
     const Scenario scenario = sample_scenario();
     const ordered_json json = ordered_json::parse(result_json(failed_result(scenario)));

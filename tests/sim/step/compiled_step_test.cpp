@@ -159,7 +159,12 @@ TEST(CompiledStep, OneGpuTakesTheSumOfItsKernels) {
                                 seconds_of(head_forward(job.model, shard, job.software), compute) +
                                 seconds_of(head_backward(job.model, shard, job.software), compute);
             const std::int64_t p = stage_parameters(job.model, job.plan.layout, 0).total();
-            const double optimizer = seconds_of(optimizer_kernels(p, p, job.software.fp32_reduce), compute);
+            Updated all;
+            all.elements = p;
+            const Bytes gradient = job.software.fp32_reduce ? 4 : 2;
+            const double optimizer = seconds_of(
+                optimizer_kernels(job.plan.optimizer, job.plan.precision, all, gradient, job.plan.clip_gradients),
+                compute);
             const double expected =
                 3 * (static_cast<double>(job.model.layers) * (forward + backward + again) + ends) + optimizer;
 

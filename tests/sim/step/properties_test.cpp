@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/step/fit_hints.hpp"
 #include "support.hpp"
 #include "tests/models/parallel/jobs.hpp"
 
@@ -146,6 +147,7 @@ Overrides overrides_of(const std::string& hint) {
                                                             {"layout.sp", "training.layout.sp"},
                                                             {"layout.tp", "training.layout.tp"},
                                                             {"layout.pp", "training.layout.pp"},
+                                                            {"offload", "training.offload"},
                                                             {"dp", "training.layout.dp"}};
     std::string text = hint.substr(0, hint.find(" fits:"));
     if (const std::size_t together = text.find(" together"); together != std::string::npos)
@@ -210,6 +212,8 @@ TEST(Properties, WhatIsSaidToFitFits) {
             EXPECT_LE(most, changed.gpu.memory_mib << 20) << hint;
             const std::string figure = fmt::format(" {:.1f} of ", static_cast<double>(most) / (1 << 30));
             EXPECT_NE(hint.find(figure), std::string::npos) << hint << " but" << figure;
+            const double use = static_cast<double>(most) / static_cast<double>(changed.gpu.memory_mib << 20);
+            EXPECT_EQ(hint.ends_with(", tight"), use > kTightUse) << hint;
         }
     }
 }

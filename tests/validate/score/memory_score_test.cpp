@@ -32,8 +32,15 @@ TEST(MemoryScore, ReadsVerdictsAndPeaks) {
     }
     EXPECT_EQ(ok, 711u);
     const auto noted = read_memory_runs(FABRICAST_SOURCE_DIR "/tests/validate/ingest/data/published_runs.csv");
-    EXPECT_EQ(noted.size(), 43u);
-    EXPECT_DOUBLE_EQ(noted.front().allocated_gib.value(), 66.55);
+    EXPECT_EQ(noted.size(), 834u);
+    std::vector<double> peaks;
+    for (const PublishedRun& run : noted) {
+        EXPECT_EQ(run.status, "ok") << run.id;
+        if (run.allocated_gib)
+            peaks.push_back(*run.allocated_gib);
+    }
+    ASSERT_EQ(peaks.size(), 43u);
+    EXPECT_DOUBLE_EQ(peaks.front(), 66.55);
 }
 
 TEST(MemoryScore, StagesAreCutByCost) {
@@ -56,22 +63,28 @@ TEST(MemoryScore, VerdictsOfASampleOfTheSweep) {
     EXPECT_EQ(score.scored.size(), rows.size());
     EXPECT_EQ(score.verdicts, rows.size());
     EXPECT_GE(static_cast<double>(score.right), 0.95 * static_cast<double>(rows.size()));
-    EXPECT_LT(score.reserved.median, 0.10);
+    EXPECT_LT(score.reserved.median, 0.07);
+    EXPECT_LT(score.reserved.p90, 0.25);
     EXPECT_LT(score.allocated.median, 0.02);
+    EXPECT_EQ(score.right + score.false_alarms + score.missed, score.verdicts);
     const auto json = memory_score_json(score);
     EXPECT_EQ(json["verdicts_right"], score.right);
     EXPECT_EQ(json["wrong"].size(), score.verdicts - score.right);
     EXPECT_NE(memory_score_text(score, true).find("verdicts right"), std::string::npos);
 }
 
-// SimuMax's records of one B200 node: dense and expert models, tp, pp, cp, ep.
-TEST(MemoryScore, AllocatedPeaksOfOneNode) {
+// All rows of the table ran: SimuMax's records of one B200 node have allocated peaks (dense and expert models, tp, pp, cp,
+// ep); whatever of the others is called out of memory is a false alarm.
+TEST(MemoryScore, RunsThatRanFit) {
     const auto rows = read_memory_runs(FABRICAST_SOURCE_DIR "/tests/validate/ingest/data/published_runs.csv");
     const MemoryScore score = score_memory(rows, 2);
-    EXPECT_EQ(score.verdicts, 0u);
+    EXPECT_GE(score.verdicts, 830u);
+    EXPECT_EQ(score.ran, score.verdicts);
+    EXPECT_EQ(score.missed, 0u);
+    EXPECT_LE(static_cast<double>(score.false_alarms), 0.01 * static_cast<double>(score.ran));
     EXPECT_EQ(score.allocated.n, 43u);
     EXPECT_LT(score.allocated.median, 0.01);
-    EXPECT_LT(score.allocated.p90, 0.025);
+    EXPECT_LT(score.allocated.p90, 0.02);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ TEST(RunScoreRules, MachineAndFabric) {
     EXPECT_EQ(titan.nodes, 16u);
     EXPECT_DOUBLE_EQ(titan.node.nic_bits_per_s, 400e9);
     const Scenario vtrain = scenario("vtrain-043");
-    EXPECT_DOUBLE_EQ(vtrain.node.nic_bits_per_s, 100e9);
+    EXPECT_DOUBLE_EQ(vtrain.node.nic_bits_per_s, 200e9);
+    EXPECT_EQ(vtrain.node.nics, 4u);
     EXPECT_EQ(scenario("vtrain1n-001").node.gpus, 2u);  // two GPUs of a node
     const Scenario rack = scenario("dgxc-141");         // 128 GPUs, domains of 64
     EXPECT_EQ(rack.node.gpus, 64u);

@@ -57,6 +57,24 @@ TEST(RunScore, EverySourceIsWithinItsBound) {
     EXPECT_LT(std::abs(score().total.bias), 0.04);
 }
 
+// Step times of nanotron's layout sweep: every kind of layout on one or two H100 servers, among them rows bound by the host
+// (tp 4 and 8, micro-batch 1).
+TEST(RunScore, LayoutSweepOnOneAndTwoServers) {
+    const std::string numbers[] = {"0179", "0187", "0178", "0191", "0201", "0208", "0180",
+                                   "0213", "0233", "0240", "0256", "0210", "0232", "0211",
+                                   "0229", "0296", "0311", "0300", "0408", "0412", "0423"};
+    std::vector<PublishedRun> runs;
+    for (const PublishedRun& r :
+         read_published_runs(FABRICAST_SOURCE_DIR "/tests/validate/ingest/data/nanotron_sweep.csv"))
+        for (const std::string& n : numbers)
+            if (r.id == "nanotronsweep-" + n)
+                runs.push_back(r);
+    const RunScore sweep = score_runs(runs, 1);
+    EXPECT_EQ(sweep.scored.size(), 21u);
+    EXPECT_LT(sweep.total.mape, 0.06);
+    EXPECT_LT(sweep.total.p90, 0.12);
+}
+
 TEST(RunScore, ThreadsDoNotChangeTheResult) {
     const std::vector<PublishedRun> few(subset().begin(), subset().begin() + 6);
     const RunScore one = score_runs(few, 1), three = score_runs(few, 3);
