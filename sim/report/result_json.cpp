@@ -97,6 +97,12 @@ ordered_json definitions_json(const Scenario& scenario) {
         {"exposed_comm_fraction",
          "accounts comm_* and contention / all accounts; overlapped communication costs nothing"},
         {"bubble_fraction", "account bubble / all accounts"},
+        {"bubble_split",
+         "the account bubble, rank-picoseconds: imbalance is what goes in a re-run whose stages have equal work, the "
+         "rest is "
+         "warm-up and drain of the pipeline, and stages that wait for another's traffic; null without stages or "
+         "without "
+         "that re-run"},
         {"memory", "peak bytes per GPU of a stage; capacity as the driver reports it"},
         {"checkpoint_bytes", "weights and optimizer state of the whole model, each once"},
         {"busbw", "as nccl-tests counts it, one call alone on the network"},
