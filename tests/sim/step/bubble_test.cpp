@@ -14,6 +14,7 @@ std::string scenario_of(int p, int v, int m, const std::string& schedule, bool o
     return fmt::format(
         "cluster:\n"
         "  nodes: 1\n"
+        "  gpu_spread: 0\n"
         "  node: {{preset: hgx-h100, gpus: {}, nics: {}, nvlink: 100000 GB/s, nvlink_latency: 0 us, gpu_memory: 4000 "
         "GiB}}\n"
         "model: {{layers: 192, hidden: 4096, heads: 32, ffn: 14336, vocab: 128}}\n"
