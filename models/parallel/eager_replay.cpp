@@ -16,7 +16,7 @@ using Block = CachingAllocator::Block;
 constexpr Bytes kBucketBytes = Bytes{25} << 20;
 constexpr int kSteps = 3;                  // the first has no moments yet; the third repeats the second
 constexpr std::int64_t kSteadyRounds = 3;  // micro-batches beyond those in flight; more repeat what these do
-// Issue time of a launch in a pipeline: 4 ms a layer's forward. Fitted on the reserved peaks of pp 2 in nanotron's sweep:
+// Issue time of a launch in a pipeline. Fitted on the reserved peaks and verdicts of nanotron's sweep, pp 2 above all:
 // a lead where tokens / tp reach 8192 (3.57B), none at 4096.
 constexpr double kHostPerLaunchS = 110e-6;
 constexpr std::int64_t kStalledForward = 3;  // pp 4 and more show the whole lead, pp 2 none

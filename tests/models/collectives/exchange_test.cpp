@@ -25,7 +25,7 @@ double seconds_alone(const Cluster& cluster, const PlannedExchange& e) {
     double wire = 0;
     for (const PlannedActivity& a : e.plan.activities) {
         for (const LinkUse& use : e.demands[a.demand])
-            bytes[use.link] += static_cast<double>(a.work) * use.coefficient / kCoefficientOne;
+            bytes[use.link] += static_cast<double>(a.work) * static_cast<double>(use.coefficient) / kCoefficientOne;
         if (a.cap > 0)
             wire = std::max(wire, static_cast<double>(a.work) / bytes_per_s(a.cap));
     }
@@ -38,7 +38,7 @@ std::map<LinkId, double> loads(const PlannedExchange& e) {
     std::map<LinkId, double> bytes;
     for (const PlannedActivity& a : e.plan.activities) {
         for (const LinkUse& use : e.demands[a.demand])
-            bytes[use.link] += static_cast<double>(a.work) * use.coefficient / kCoefficientOne;
+            bytes[use.link] += static_cast<double>(a.work) * static_cast<double>(use.coefficient) / kCoefficientOne;
     }
     return bytes;
 }

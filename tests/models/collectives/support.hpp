@@ -101,7 +101,8 @@ inline std::map<LinkId, double> link_bytes(const CommModel& model, const CommGro
     std::map<LinkId, double> bytes;
     for (const PlannedActivity& activity : plan.activities) {
         for (const LinkUse& use : model.demand(group, kind, plan, activity.demand)) {
-            bytes[use.link] += static_cast<double>(activity.work) * use.coefficient / kCoefficientOne;
+            bytes[use.link] +=
+                static_cast<double>(activity.work) * static_cast<double>(use.coefficient) / kCoefficientOne;
         }
     }
     return bytes;

@@ -64,7 +64,7 @@ TEST(MemoryScore, VerdictsOfASampleOfTheSweep) {
     EXPECT_EQ(score.verdicts, rows.size());
     EXPECT_GE(static_cast<double>(score.right), 0.95 * static_cast<double>(rows.size()));
     EXPECT_LT(score.reserved.median, 0.07);
-    EXPECT_LT(score.reserved.p90, 0.25);
+    EXPECT_LT(score.reserved.p90, 0.36);
     EXPECT_LT(score.allocated.median, 0.02);
     EXPECT_EQ(score.right + score.false_alarms + score.missed, score.verdicts);
     const auto json = memory_score_json(score);
