@@ -13,71 +13,49 @@ namespace fabricast {
 
 namespace {
 
-/// Units summed per link: an array over the range of links where that is dense, else a sorted list.
+/// Units summed per link. The sums lie in one array over all links, kept between uses and zero in between; who is in it is
+/// listed beside.
 class LinkTotals {
 public:
+    explicit LinkTotals(const Links& links) {
+        if (sums().size() < links.size()) {
+            sums().resize(links.size(), 0);
+        }
+    }
+    ~LinkTotals() {
+        for (const LinkId link : touched_) {
+            sums()[index(link)] = 0;
+        }
+    }
+    LinkTotals(const LinkTotals&) = delete;
+    LinkTotals& operator=(const LinkTotals&) = delete;
+
     void add(const std::vector<LinkLoad>& loads, std::uint64_t times) {
         for (const LinkLoad& load : loads) {
-            entries_.push_back({load.link, load.units * times});
-        }
-    }
-    /// After the last add().
-    void sum_up() {
-        if (entries_.empty()) {
-            return;
-        }
-        const auto by_link = [](const Entry& a, const Entry& b) { return a.link < b.link; };
-        const auto [low, high] = std::minmax_element(entries_.begin(), entries_.end(), by_link);
-        first_ = index(low->link);
-        const std::size_t range = index(high->link) - first_ + 1;
-        if (range <= 4 * entries_.size()) {
-            dense_.assign(range, 0);
-            for (const Entry& entry : entries_) {
-                dense_[index(entry.link) - first_] += entry.units;
+            std::uint64_t& sum = sums()[index(load.link)];
+            if (sum == 0) {
+                touched_.push_back(load.link);
             }
-            entries_.clear();
-            return;
+            sum += load.units * times;
         }
-        std::sort(entries_.begin(), entries_.end(), by_link);
-        std::size_t kept = 0;
-        for (std::size_t i = 1; i < entries_.size(); ++i) {
-            if (entries_[i].link == entries_[kept].link) {
-                entries_[kept].units += entries_[i].units;
-            } else {
-                entries_[++kept] = entries_[i];
-            }
-        }
-        entries_.resize(kept + 1);
     }
-    std::uint64_t at(LinkId link) const {
-        if (!dense_.empty()) {
-            return dense_[index(link) - first_];
-        }
-        const auto found = std::lower_bound(entries_.begin(), entries_.end(), link,
-                                            [](const Entry& e, LinkId l) { return e.link < l; });
-        return found->units;
-    }
+    std::uint64_t at(LinkId link) const { return sums()[index(link)]; }
+    std::size_t size() const { return touched_.size(); }
     /// In the order of links.
     template <typename Visit>
-    void for_each(Visit visit) const {
-        for (std::size_t i = 0; i < dense_.size(); ++i) {
-            if (dense_[i] > 0) {
-                visit(LinkId{static_cast<std::uint32_t>(first_ + i)}, dense_[i]);
-            }
-        }
-        for (const Entry& entry : entries_) {
-            visit(entry.link, entry.units);
+    void for_each(Visit visit) {
+        std::sort(touched_.begin(), touched_.end());
+        for (const LinkId link : touched_) {
+            visit(link, at(link));
         }
     }
 
 private:
-    struct Entry {
-        LinkId link;
-        std::uint64_t units;
-    };
-    std::vector<Entry> entries_;
-    std::vector<std::uint64_t> dense_;
-    std::size_t first_ = 0;
+    static std::vector<std::uint64_t>& sums() {
+        thread_local std::vector<std::uint64_t> sums;
+        return sums;
+    }
+    std::vector<LinkId> touched_;
 };
 
 /// Looks alike from inside: positions in the node, NICs, path types and lanes between its members.
@@ -377,12 +355,11 @@ ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& ha
     classes.class_of.assign(std::min(patterns, channels), 0);
 
     std::vector<std::vector<LinkLoad>> loads(classes.patterns());
-    LinkTotals total;
+    LinkTotals total(links);
     for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
         append_loads(p, loads[p]);
         total.add(loads[p], classes.channels_of_pattern(p));
     }
-    total.sum_up();
     std::vector<double> rates;  // bottleneck of each class, per unit
     for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
         double rate = std::numeric_limits<double>::max();
@@ -406,7 +383,7 @@ ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& ha
 std::vector<LinkUse> ChannelWiring::demand(const ChannelClasses& classes, std::uint32_t which) const {
     assert(which < classes.size.size() && "a class of this collective");
     std::vector<LinkLoad> loads;
-    LinkTotals total;
+    LinkTotals total(cluster_->links());
     for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
         if (classes.class_of[p] == which) {
             loads.clear();
@@ -414,9 +391,9 @@ std::vector<LinkUse> ChannelWiring::demand(const ChannelClasses& classes, std::u
             total.add(loads, classes.channels_of_pattern(p));
         }
     }
-    total.sum_up();
     const std::uint64_t whole = std::uint64_t{units_per_channel()} * classes.size[which];
     std::vector<LinkUse> uses;
+    uses.reserve(total.size());
     total.for_each([&](LinkId link, std::uint64_t units) {
         // Rounded up: a link never carries fewer bytes than cross it.
         uses.push_back({link, static_cast<std::uint32_t>((units * kCoefficientOne + whole - 1) / whole)});

@@ -62,6 +62,42 @@ Classes classes_of(const std::vector<Colour>& colours) {
     return out;
 }
 
+// Demands one after the other, over the links that are used alone, numbered in the order in which they occur: neighbours in
+// the program are neighbours in memory.
+struct FlatDemands {
+    struct Use {
+        std::uint32_t link;    ///< number among the used ones
+        std::uint64_t factor;  ///< the coefficient, spread over 64 bits
+    };
+    std::vector<Use> uses;
+    std::vector<std::uint32_t> first;   ///< demand -> its uses; one more at the end
+    std::vector<std::uint32_t> number;  ///< link -> number, kNone where unused
+    std::vector<LinkId> links;          ///< number -> link
+
+    FlatDemands(const std::vector<std::vector<LinkUse>>& demands, std::size_t link_count) : number(link_count, kNone) {
+        std::size_t all = 0;
+        for (const std::vector<LinkUse>& demand : demands)
+            all += demand.size();
+        uses.reserve(all);
+        first.reserve(demands.size() + 1);
+        for (const std::vector<LinkUse>& demand : demands) {
+            first.push_back(static_cast<std::uint32_t>(uses.size()));
+            for (const LinkUse& use : demand) {
+                std::uint32_t& at = number[index(use.link)];
+                if (at == kNone) {
+                    at = static_cast<std::uint32_t>(links.size());
+                    links.push_back(use.link);
+                }
+                uses.push_back({at, use.coefficient * kStep});
+            }
+        }
+        first.push_back(static_cast<std::uint32_t>(uses.size()));
+    }
+    std::span<const Use> of(std::uint32_t demand) const {
+        return {uses.data() + first[demand], first[demand + 1] - first[demand]};
+    }
+};
+
 std::uint32_t distinct(const std::vector<Colour>& colours) {
     ColourIndex numbers(colours.size());
     for (const Colour colour : colours)
@@ -71,7 +107,7 @@ std::uint32_t distinct(const std::vector<Colour>& colours) {
 
 class Refinement {
 public:
-    Refinement(const Program& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands)
+    Refinement(const Program& program, std::span<const Rate> capacity, const FlatDemands& demands)
         : p_(program), demands_(demands) {
         start_ranks();
         start_groups();
@@ -90,7 +126,7 @@ public:
 
     const std::vector<Colour>& ranks() const { return rank_; }
     const std::vector<Colour>& groups() const { return group_; }
-    const std::vector<Colour>& links() const { return link_; }
+    const std::vector<Colour>& links() const { return link_; }  ///< used ones
 
 private:
     void start_ranks() {
@@ -126,22 +162,22 @@ private:
             group_.push_back(join(group.shape, group.members.size()));
     }
     void start_links(std::span<const Rate> capacity) {
-        for (const Rate rate : capacity)
-            link_.push_back(join(3, static_cast<Colour>(rate)));
+        for (const LinkId link : demands_.links)
+            link_.push_back(join(3, static_cast<Colour>(capacity[index(link)])));
     }
 
     std::size_t count() const { return static_cast<std::size_t>(distinct(rank_)) + distinct(group_) + distinct(link_); }
 
     void use(std::uint32_t demand, Colour activity) {
-        for (const LinkUse& use : demands_[demand])
-            next_link_[index(use.link)] += mix(activity ^ (use.coefficient * kStep));
+        for (const FlatDemands::Use& use : demands_.of(demand))
+            next_link_[use.link] += mix(activity ^ use.factor);
     }
 
     void refine() {
-        demand_.assign(demands_.size(), 0);
-        for (std::size_t d = 0; d < demands_.size(); ++d) {
-            for (const LinkUse& use : demands_[d])
-                demand_[d] += mix(link_[index(use.link)] ^ (use.coefficient * kStep));
+        demand_.assign(p_.demands.size(), 0);
+        for (std::uint32_t d = 0; d < demand_.size(); ++d) {
+            for (const FlatDemands::Use& use : demands_.of(d))
+                demand_[d] += mix(link_[use.link] ^ use.factor);
         }
         next_rank_ = rank_;
         next_group_ = group_;
@@ -183,16 +219,14 @@ private:
             }
             next_group_[g] = join(next_group_[g], seen);
         }
-        for (std::size_t l = 0; l < link_.size(); ++l) {
-            if (next_link_[l] != 0)
-                link_[l] = join(link_[l], next_link_[l]);
-        }
+        for (std::size_t l = 0; l < link_.size(); ++l)
+            link_[l] = join(link_[l], next_link_[l]);
         rank_.swap(next_rank_);
         group_.swap(next_group_);
     }
 
     const Program& p_;
-    const std::vector<std::vector<LinkUse>>& demands_;
+    const FlatDemands& demands_;
     std::vector<Colour> rank_, group_, link_, next_rank_, next_group_, next_link_, demand_;
     std::vector<Colour> edges_;  ///< first_edge_[rank] + peer slot
     std::vector<std::uint32_t> first_edge_;
@@ -201,10 +235,11 @@ private:
 class Quotient {
 public:
     Quotient(const Program& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands,
-             const Refinement& refined)
+             const FlatDemands& flat, const Refinement& refined)
         : p_(program),
           capacity_(capacity),
           demands_(demands),
+          flat_(flat),
           rank_(classes_of(refined.ranks())),
           group_(classes_of(refined.groups())),
           link_(classes_of(refined.links())) {}
@@ -215,9 +250,9 @@ public:
             fold_group(g);
         for (std::uint32_t c = 0; c < rank_.example.size(); ++c)
             fold_rank(c);
-        for (const std::uint32_t link : link_.example) {
-            out_.links.push_back(LinkId{link});
-            out_.capacity.push_back(capacity_[link]);
+        for (const std::uint32_t number : link_.example) {
+            out_.links.push_back(flat_.links[number]);
+            out_.capacity.push_back(capacity_[index(flat_.links[number])]);
         }
         out_.program = {.templates = p_.templates,
                         .ranks = std::move(ranks_),
@@ -252,7 +287,7 @@ private:
     std::uint32_t fold_demand(std::uint32_t demand, std::uint64_t copies) {
         std::vector<std::pair<std::uint32_t, unsigned __int128>> sums;  // link class -> sum of coefficients
         for (const LinkUse& use : demands_[demand]) {
-            const std::uint32_t l = link_.of[index(use.link)];
+            const std::uint32_t l = link_.of[flat_.number[index(use.link)]];
             const auto at = std::find_if(sums.begin(), sums.end(), [l](const auto& sum) { return sum.first == l; });
             if (at == sums.end())
                 sums.emplace_back(l, use.coefficient);
@@ -335,6 +370,7 @@ private:
     const Program& p_;
     std::span<const Rate> capacity_;
     const std::vector<std::vector<LinkUse>>& demands_;
+    const FlatDemands& flat_;
     Classes rank_, group_, link_;
     std::vector<std::uint32_t> first_number_;
     std::vector<Rank> ranks_;
@@ -349,9 +385,10 @@ private:
 
 Folded fold(const Program& program, std::span<const Rate> capacity) {
     const std::vector<std::vector<LinkUse>> demands = deciding_links(program.demands, capacity);
-    Refinement refinement(program, capacity, demands);
+    const FlatDemands flat(demands, capacity.size());
+    Refinement refinement(program, capacity, flat);
     const int rounds = refinement.run();
-    Folded out = Quotient(program, capacity, demands, refinement).build();
+    Folded out = Quotient(program, capacity, demands, flat, refinement).build();
     out.rounds = rounds;
     return out;
 }

@@ -32,7 +32,7 @@ namespace fabricast::program {
 struct Folded {
     Program program;                      ///< ranks, groups, routes, demands by class; Rank::copies says how many
     std::vector<Rate> capacity;           ///< of the links of `program`
-    std::vector<LinkId> links;            ///< class -> the first of its links
+    std::vector<LinkId> links;            ///< class -> the first of its links; unused ones have none
     std::vector<std::uint32_t> examples;  ///< class -> the first of its ranks
     std::vector<std::uint32_t> class_of;  ///< rank -> class
     int rounds = 0;                       ///< of refinement
