@@ -156,19 +156,22 @@ WaitingSplit waiting_split(const StepResult& run, const StepResult& equal) {
 
 namespace {
 
-void split_waiting(Result& result, const BuiltStep& built, bool fold) {
+// Equal stages tell no ranks apart that were alike before: what was folded stays folded.
+void split_waiting(Result& result, const BuiltStep& built, const StepRun& run) {
     if (built.compiled.stages.size() < 2)
         return;
-    program::Program program = built.compiled.program;
+    program::Program program = run.is_folded ? run.folded : built.compiled.program;
     equal_stages(program);
-    const StepRun run = run_program(program, built.cluster.links().capacity, fold, {});
-    if (run.engine.outcome != engine::Outcome::done)
+    StepRun again;
+    again.rows = run.rows;
+    again.engine = engine::Engine(program, run.is_folded ? run.capacity : built.cluster.links().capacity).run();
+    if (again.engine.outcome != engine::Outcome::done)
         return;
     StepResult equal;
     equal.ranks = result.step.ranks;
-    fill_step(equal, run, built.compiled);
+    fill_step(equal, again, built.compiled);
     result.waiting = waiting_split(result.step, equal);
-    result.waiting->events = run.engine.events;
+    result.waiting->events = again.engine.events;
 }
 
 // Training state of the fullest server in host memory.
@@ -263,7 +266,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     }
     fill_step(result.step, step_run, compiled);
     if (options.split_waiting)
-        split_waiting(result, *built, options.fold);
+        split_waiting(result, *built, step_run);
     if (options.critical_path)
         fill_critical_path(result, run, step_run.is_folded ? step_run.folded : compiled.program);
     result.hints = limit_hints(result);

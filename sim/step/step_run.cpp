@@ -11,7 +11,8 @@ StepRun run_program(const program::Program& program, std::span<const Rate> capac
         program::Folded folded = program::fold(program, capacity);
         out.folded = std::move(folded.program);
         out.is_folded = true;
-        out.engine = engine::Engine(out.folded, folded.capacity, options).run();
+        out.capacity = std::move(folded.capacity);
+        out.engine = engine::Engine(out.folded, out.capacity, options).run();
         for (std::size_t row = 0; row < folded.examples.size(); ++row)
             out.rows.push_back({folded.examples[row], out.folded.ranks[row].copies});
         if (out.engine.outcome == engine::Outcome::done)

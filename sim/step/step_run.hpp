@@ -17,6 +17,7 @@ struct StepRun {
     engine::EngineResult engine;  ///< accounts by row
     program::Program folded;      ///< what ran, where `is_folded`
     bool is_folded = false;
+    std::vector<Rate> capacity;  ///< of the links of `folded`
     struct Row {
         std::uint32_t rank = 0;    ///< the first of the ranks it stands for
         std::uint32_t copies = 1;  ///< how many
