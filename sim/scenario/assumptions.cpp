@@ -118,6 +118,9 @@ void list_cluster(List& list, const Answers& answers, const Scenario& s) {
     if (!answers.given("cluster.gpu_spread"))
         list.add("cluster.gpu_spread", figure(s.gpu_spread), Origin::published,
                  "GPUs of one node differ by 5 % and more between fastest and slowest (MAMF benchmark)");
+    if (!answers.given("cluster.gpu_draw"))
+        list.add("cluster.gpu_draw", "expected", Origin::guess,
+                 "one GPU, in the busiest stage, is as slow as the slowest of all is in the mean over draws");
     list.constant("cluster.node.nvlink_latency", microseconds(n.nvlink_latency_s), "cluster.node.nvlink_latency",
                   n.sources, "nvlink_latency");
     list_board(list, s);
