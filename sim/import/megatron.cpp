@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/import/importers.hpp"
-#include "sim/import/megatron_flags.hpp"
+#include "sim/import/megatron_plan.hpp"
 #include "sim/import/shell.hpp"
 
 namespace fabricast::import {

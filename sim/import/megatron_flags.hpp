@@ -1,4 +1,4 @@
-// Megatron-LM command-line flags -> Plan: the names of seven years, argparse's rules, the defaults that matter.
+// Megatron-LM command-line flags as typed: the names of seven years, argparse's rules.
 // Source: Megatron-LM arguments.py at the releases named in the table of names.
 #pragma once
 
@@ -9,6 +9,9 @@
 #include "sim/import/plan.hpp"
 
 namespace fabricast::import {
+
+/// A value that a shell variable, which nobody set, would fill.
+inline bool holds_variable(const std::string& value) { return value.find('$') != std::string::npos; }
 
 /// Flags with their values, names with `-` and without the leading dashes.
 class Flags {
@@ -31,11 +34,5 @@ private:
     std::map<std::string, std::vector<std::string>> values_;
     std::map<std::string, bool> read_;
 };
-
-/// Everything the flags say, into the plan (which knows the world already). dump: absent flags are off, not unknown.
-void take_flags(Flags& flags, Plan& plan);
-
-/// "Et|(tt|)*30mL" -> layers of every stage chunk; empty when it cannot be read.
-std::vector<std::int64_t> pipeline_layout(const std::string& text);
 
 }  // namespace fabricast::import

@@ -106,6 +106,15 @@ std::optional<std::string> state_type(Plan& plan, const std::string& key, const 
     return std::nullopt;
 }
 
+void settle_state_types(Plan& plan) {
+    if (plan.second_moment && !plan.moments)
+        plan.moments = "fp32";
+    if (plan.second_moment == plan.moments)
+        plan.second_moment.reset();
+    if ((plan.moments || plan.master) && !plan.optimizer)
+        plan.optimizer = "adam";
+}
+
 void tell_packed(Plan& plan, const std::string& key) {
     plan.tell(
         fmt::format("{}: samples are packed to the full sequence. Where documents attend to themselves alone, say "

@@ -15,6 +15,9 @@ void take_optimizer(Plan& plan, const std::string& name, bool momentum = true);
 /// Type of a moment or master copy ("torch.bfloat16", "fp8") as the scenario writes it; told when there is none.
 std::optional<std::string> state_type(Plan& plan, const std::string& key, const std::string& value);
 
+/// After plan.moments and plan.second_moment are taken over: equal ones are said once, and state types name an optimizer.
+void settle_state_types(Plan& plan);
+
 /// Says that documents share sequences; their lengths are in no file.
 void tell_packed(Plan& plan, const std::string& key);
 

@@ -192,12 +192,7 @@ Plan import_megatron_bridge(const Source& source, const Options& options) {
         plan.moments = type("exp_avg_dtype");
         plan.second_moment = type("exp_avg_sq_dtype");
         plan.master = type("main_params_dtype");
-        if (plan.second_moment && !plan.moments)
-            plan.moments = "fp32";
-        if (plan.second_moment == plan.moments)
-            plan.second_moment.reset();
-        if (!plan.optimizer)
-            plan.optimizer = "adam";
+        settle_state_types(plan);
     }
     if (keys.is("optimizer.optimizer_cpu_offload")) {
         plan.offload_optimizer = "cpu";

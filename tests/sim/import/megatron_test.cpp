@@ -1,5 +1,5 @@
 // Launch scripts of the shapes people have; the files are written for these tests.
-#include "sim/import/megatron_flags.hpp"
+#include "sim/import/megatron_plan.hpp"
 #include "sim/import/shell.hpp"
 #include "tests/sim/import/support.hpp"
 
