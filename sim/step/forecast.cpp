@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "models/compute/spread.hpp"
 #include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
@@ -14,6 +13,7 @@
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
+#include "sim/step/gpu_speeds.hpp"
 #include "sim/step/limit_hints.hpp"
 #include "sim/step/program_edits.hpp"
 
@@ -43,43 +43,6 @@ void fill_critical_path(Result& result, const engine::EngineResult& run, const p
 
 }  // namespace
 
-namespace {
-
-// The template whose ranks compute longest in a step; the first of equal ones.
-std::uint32_t busiest_template(const program::Program& p) {
-    std::uint32_t busiest = 0;
-    __int128 most = -1;
-    for (std::uint32_t t = 0; t < p.templates.size(); ++t) {
-        const std::vector<std::int64_t> runs = program::executions(p.templates[t]);
-        __int128 work = 0;
-        for (std::size_t i = 0; i < runs.size(); ++i) {
-            const program::Operation& op = p.templates[t].operations[i];
-            if (op.kind == program::OpKind::compute)
-                work += static_cast<__int128>(p.costs[op.payload].work) * runs[i];
-        }
-        if (work > most) {
-            most = work;
-            busiest = t;
-        }
-    }
-    return busiest;
-}
-
-// The slowest GPU counts most where the work is: the expected one is the first rank of the busiest stage.
-void set_slowness(const Scenario& s, program::Program& p) {
-    if (s.gpu_draw_each) {
-        for (std::uint32_t rank = 0; rank < p.ranks.size(); ++rank)
-            p.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
-        return;
-    }
-    const std::uint32_t busiest = busiest_template(p);
-    const auto slowest =
-        std::find_if(p.ranks.begin(), p.ranks.end(), [&](const program::Rank& rank) { return rank.tmpl == busiest; });
-    slowest->slowness = expected_slowest(s.gpu_spread, static_cast<std::int64_t>(p.ranks.size()));
-}
-
-}  // namespace
-
 ComputeOptions compute_options(const Scenario& s) {
     ComputeOptions options;
     options.attention = resolve_attention(s.software, s.gpu);
@@ -101,7 +64,7 @@ BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_ste
                             "travel");
     const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
-    set_slowness(s, built.compiled.program);
+    set_gpu_speeds(s, built.compiled.program);
     return built;
 }
 

@@ -1,5 +1,7 @@
 #include "sim/step/step_run.hpp"
 
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace fabricast {
@@ -10,6 +12,8 @@ StepRun run_program(const program::Program& program, std::span<const Rate> capac
     if (fold) {
         program::Folded folded = program::fold(program, capacity);
         out.folded = std::move(folded.program);
+        if (const std::string broken = program::validate(out.folded); !broken.empty())
+            throw std::logic_error("folded program: " + broken);
         out.is_folded = true;
         out.capacity = std::move(folded.capacity);
         out.engine = engine::Engine(out.folded, out.capacity, options).run();
