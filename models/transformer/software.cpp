@@ -42,16 +42,12 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     f.fp32_reduce = false;
     f.sources = {
         "0.46 of host memory bandwidth in an update on the CPU: DeepSpeedCPUAdam, 10 G parameters in 2.57 s at 30 "
-        "bytes "
-        "each on two Xeon 8168 of 256 GB/s (ZeRO-Offload, arXiv:2101.06840, table 4)",
+        "bytes each on two Xeon 8168 of 256 GB/s (ZeRO-Offload, arXiv:2101.06840, table 4)",
         "gradients of fp16 parameters are fp16 and are reduced as they are: DeepSpeed FP16 engine without ZeRO; "
-        "autograd adds "
-        "those of a micro-batch to the sum by a pass of its own, 6 bytes a parameter",
+        "autograd adds those of a micro-batch to the sum by a pass of its own, 6 bytes a parameter",
         "kernels as megatron-2022, its tensor-parallel overlap too (LinearWithGradAccumulationAndAsyncCommunication, "
-        "in the "
-        "fork's core/tensor_parallel/layers.py since the merge of 2023): tp 8 rows of vTrain up to 39B lie at -4 to +5 "
-        "% with it, "
-        "0 to +10 % without",
+        "in the fork's core/tensor_parallel/layers.py since the merge of 2023): tp 8 rows of vTrain up to 39B lie at "
+        "-4 to +5 % with it, 0 to +10 % without",
         "host 1.03 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
         "multi-node and one-node), where small models are host-bound",
     };
@@ -70,15 +66,13 @@ SoftwareFeatures megatron_core_2024() {
     f.sources = {
         "all forwards first where micro-batches are as many as stages: as megatron-2022",
         "cuDNN attention on Hopper and FlashAttention-2 on Ampere: Transformer Engine defaults; on public H100 tables "
-        "the "
-        "cuDNN rate fits to 3.4 %, the FlashAttention-2 rate to 7.4 %",
+        "the cuDNN rate fits to 3.4 %, the FlashAttention-2 rate to 7.4 %",
         "in fp8 the gathered operands travel in fp8: Transformer Engine gathers after the cast",
         "0.26 of host memory bandwidth in an update on the CPU: PyTorch's Adam in the hybrid optimizer, from the "
-        "published "
-        "offload table of Qwen3-30B-A3B on 16 H100 (Megatron-Bridge)",
+        "published offload table of Qwen3-30B-A3B on 16 H100 (Megatron-Bridge)",
         "24 bytes per logit, unfused cross entropy; overlapped sends: Megatron-LM README, scaling tables of 2024",
-        "0.6 of TP traffic hidden with user buffers: fitted on public NeMo tables (0.3 gives 5.8 %, 0.6 3.3 %, 0.9 5.1 "
-        "%)",
+        "0.6 of TP traffic hidden with user buffers: fitted on public NeMo tables (0.3 gives 5.8 %, 0.6 3.3 %, 0.9 "
+        "5.1 %)",
         "12 us per kernel: typical of Megatron-LM and Transformer Engine operators (estimate)",
     };
     return f;
@@ -92,10 +86,9 @@ SoftwareFeatures nemo_2023_autocast() {
     f.sources = {
         "kernels as megatron-core-2024, no user buffers",
         "megatron_amp_O2 False, NeMo's default: parameters and gradients are fp32, autocast makes 16-bit weights for "
-        "every "
-        "micro-batch (6 bytes a parameter), gradients leave the products in 16 bit and are cast and added (12 bytes "
-        "more "
-        "than a fused accumulation); gradient_accumulation_fusion needs O2: NeMo 23.08, megatron_gpt_config.yaml",
+        "every micro-batch (6 bytes a parameter), gradients leave the products in 16 bit and are cast and added (12 "
+        "bytes more than a fused accumulation); gradient_accumulation_fusion needs O2: NeMo 23.08, "
+        "megatron_gpt_config.yaml",
     };
     return f;
 }
@@ -112,8 +105,8 @@ SoftwareFeatures nemo_2024() {
     f.sources = {
         "kernels and overlap as megatron-core-2024",
         "weight gradients of the head of dense models wait for the last 22 micro-batches "
-        "(defer_embedding_wgrad_compute, "
-        "wgrad_deferral_limit 22), parameters are gathered in fp8 (fp8_params): the same recipes",
+        "(defer_embedding_wgrad_compute, wgrad_deferral_limit 22), parameters are gathered in fp8 (fp8_params): the "
+        "same recipes",
         "gradients travel, and lie in their buffer, in 16 bit: grad_sync_dtype bf16 (NeMo 1) and grad_reduce_in_fp32 "
         "False (NeMo 2) in NVIDIA's published performance recipes (dgxc-benchmarking, nemotron4-340b-synth.yaml, "
         "pretrain_llama31.py)",
@@ -157,8 +150,7 @@ SoftwareFeatures megatron_core_2025_no_overlap() {
         "Megatron-Core with Transformer Engine and fused cross entropy, every overlap switched off: the setting of "
         "SimuMax's B200 measurements",
         "a 16-bit gradient per weight shape and of the head that autograd wants although the product adds to the fp32 "
-        "one: "
-        "get_dummy_wgrad of Transformer Engine 2, grad_weight of Megatron-Core's output layer",
+        "one: get_dummy_wgrad of Transformer Engine 2, grad_weight of Megatron-Core's output layer",
     };
     return f;
 }
@@ -178,8 +170,7 @@ SoftwareFeatures maxtext_2024() {
     f.recompute_stops_early = true;
     f.sources = {
         "remat_policy save_qkv_proj: outputs of the query, key and value projections are kept, what nothing reads is "
-        "not "
-        "computed (XLA drops it): dgxc-benchmarking, maxtext/configure.sh",
+        "not computed (XLA drops it): dgxc-benchmarking, maxtext/configure.sh",
         "JAX and XLA on GPUs: one compiled program, no host time; cuDNN attention; parameters sharded in place, so no "
         "flat-buffer copies; gradients reduced in the parameters' type",
     };
@@ -203,8 +194,7 @@ SoftwareFeatures torch_fsdp() {
         "cross_entropy)",
         "recomputation stops once the last saved tensor is back: non-reentrant checkpoints since PyTorch 2.1",
         "gradients reduced in fp32; 15 bytes per unsharded parameter and micro-batch for flat buffers, half with "
-        "16-bit "
-        "reduction: fitted on public FSDP tables",
+        "16-bit reduction: fitted on public FSDP tables",
         "25 us per kernel: eager PyTorch issues one in 10-45 us (estimate)",
     };
     return f;
@@ -290,23 +280,18 @@ SoftwareFeatures nanotron_2024() {
     f.tp_backward_overlap = true;
     f.allocator_expandable = false;
     f.sources = {
-        "FlashAttention-2 between copies of q, k and v, Triton RMSNorm and rotary kernels, other pointwise work eager, "
-        "one "
-        "product for q, k, v and one for gate and up: huggingface/nanotron models/llama.py",
+        "FlashAttention-2 between copies of q, k and v, Triton RMSNorm and rotary kernels, other pointwise work "
+        "eager, one product for q, k, v and one for gate and up: huggingface/nanotron models/llama.py",
         "16-bit gradients are added to fp32 ones by a pass of their own after the backward of a micro-batch, fp32 "
-        "gradients "
-        "are reduced: optim/gradient_accumulator.py",
+        "gradients are reduced: optim/gradient_accumulator.py",
         "asynchronous tensor-parallel layers: reduction beside the weight gradient, "
         "parallel/tensor_parallel/functional.py",
-        "8 bytes held per logit: fp32 copy and fp32 softmax; 52 moved: cast 6, maximum 4, difference 8, exponential 8, "
-        "sum "
-        "4, quotient 8, backward product 8 and cast 6 (_ShardedCrossEntropy)",
+        "8 bytes held per logit: fp32 copy and fp32 softmax; 52 moved: cast 6, maximum 4, difference 8, exponential "
+        "8, sum 4, quotient 8, backward product 8 and cast 6 (_ShardedCrossEntropy)",
         "5 us per shard of a tensor copied one by one after the parameters were gathered (distributed.py): about a "
-        "launch; "
-        "sweep rows with ZeRO-1 against those without, one pipeline stage, want 4 to 6",
-        "0.05 s a step: loss averaged over ranks and read, norm read, log, next batch; fitted on the rows of its sweep "
-        "with tp "
-        "1 and 4 or 8 pipeline stages on 8 to 128 GPUs, which all miss that much",
+        "launch; sweep rows with ZeRO-1 against those without, one pipeline stage, want 4 to 6",
+        "0.05 s a step: loss averaged over ranks and read, norm read, log, next batch; fitted on the rows of its "
+        "sweep with tp 1 and 4 or 8 pipeline stages on 8 to 128 GPUs, which all miss that much",
         "1.65 ms a layer pass: fitted on the host-bound rows of its layout sweep (tp 4 and 8, one pipeline stage, "
         "micro-batch 1 and 2 on 8 to 64 GPUs), where a layer takes 4.3 ms forward and backward whatever tp is",
         "25 us per kernel: eager PyTorch issues one in 10-45 us (estimate)",
@@ -328,8 +313,7 @@ SoftwareFeatures llm_foundry_2023() {
         "4 bytes held per logit: 16-bit logits and their gradient; its default loss is the fused cross entropy of "
         "flash_attn (loss_fn fused_crossentropy, llmfoundry/models/mpt/modeling_mpt.py)",
         "Triton FlashAttention-1 kernels: mosaicml/llm-foundry benchmark tables of 2023; at 64k tokens the newer "
-        "kernel's "
-        "rate is 40 % too fast",
+        "kernel's rate is 40 % too fast",
         "eager, 32 bytes per logit (fp32 loss), 0.1 ms per layer pass and 25 us per kernel: fitted on those tables",
         "fp32 reduction is its DEFAULT mixed precision, 16 bit is PURE",
     };
@@ -343,8 +327,7 @@ SoftwareFeatures llm_foundry_2023_torch2() {
     f.sources = {
         "as llm-foundry-2023 on PyTorch 2.1: activation_checkpointing_reentrant is false in its benchmark script, so "
         "recomputation stops once the last saved tensor is back; the tables whose default mixed precision is DEFAULT "
-        "are "
-        "of that time, those with PURE of PyTorch 1.13 (image of the script)",
+        "are of that time, those with PURE of PyTorch 1.13 (image of the script)",
     };
     return f;
 }
@@ -363,11 +346,10 @@ SoftwareFeatures internevo_2023() {
         "whole tensors are dealt to the ranks of a ZeRO-1 group, largest first to the rank with least, and each owner "
         "broadcasts after the update: _partition_param_list and broadcast_params of "
         "internlm/solver/optimizer/hybrid_zero_optim.py",
-        "gradients of 16-bit parameters are reduced as they are; tensor-parallel layers of flash_attn.ops.fused_dense, "
-        "whose backward reduction runs beside the weight gradient",
+        "gradients of 16-bit parameters are reduced as they are; tensor-parallel layers of "
+        "flash_attn.ops.fused_dense, whose backward reduction runs beside the weight gradient",
         "FlashAttention-2, eager pointwise kernels and fp32 loss (32 bytes per logit), 25 us per kernel: public "
-        "InternEvo "
-        "tables of 7B on A800 to 1024 GPUs; a fused profile is 10 % too fast",
+        "InternEvo tables of 7B on A800 to 1024 GPUs; a fused profile is 10 % too fast",
     };
     return f;
 }
