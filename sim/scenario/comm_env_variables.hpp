@@ -1,5 +1,5 @@
 // The environment variables of NCCL that a scenario may set: values allowed, default, and what becomes of them here.
-// Source: NCCL user guide and the parameters of its sources, 2.28; names PyTorch took over among them.
+// Source: NCCL user guide and source, 2.28; version steps are noted at the variable.
 #pragma once
 
 #include <cstdint>

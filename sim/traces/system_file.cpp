@@ -133,7 +133,8 @@ void note_unused(const JsonFile& file, SystemConfig& out) {
         note("model-shared-bus, L, o, g, G: the bus between GPU and network adapter is not simulated");
     for (const char* key : {"L", "o", "g", "G"})
         file.number(key, 0, 1e18, 0);
-    file.number("local-reduction-delay", 0, 1e18, 0);
+    if (file.number("local-reduction-delay", 0, 1e18, 0) > 0)
+        note("local-reduction-delay: adding what a message brought takes no time");
     file.flag("trace-enabled");
     if (file.flag("track-local-mem"))
         note("track-local-mem: no memory trace is written");

@@ -2,7 +2,8 @@
 # One scenario, one result: byte-identical `run --json` of every shipped scenario
 #   - twice in a row,
 #   - from the release, the debug (ASan + UBSan) and, where clang++ exists, the clang build,
-#   - with glibc's FMA and AVX2 variants of libm switched off.
+#   - with glibc's FMA and AVX2 variants of libm switched off,
+#   - folded and, but for the counts of the engine, with every rank simulated.
 # Usage: run.sh               builds release, debug and clang with ./dev, then compares
 #        run.sh BINARY...     compares these; the first one is the reference
 # Exit code 0: all equal, 1: a difference, 70: a build failed.
@@ -40,9 +41,9 @@ differs() {  # what, expected file, found file
 }
 
 # Output and exit code together: a job that must fail has to fail everywhere.
-result() {  # binary, scenario, file
+result() {  # binary, scenario, file, options...
     local code=0
-    "$1" run --json --quiet "$2" >"$3" 2>"$3.err" || code=$?
+    "$1" run --json --quiet "$2" "${@:4}" >"$3" 2>"$3.err" || code=$?
     echo "exit code $code" >>"$3"
     case $code in
         0 | 1 | 3) ;;
@@ -68,6 +69,10 @@ for scenario in "${scenarios[@]}"; do
     done
     GLIBC_TUNABLES=$without_fma result "${binaries[0]}" "$scenario" "$scratch/plain"
     cmp -s "$reference" "$scratch/plain" || differs "$scenario, no FMA and AVX2" "$reference" "$scratch/plain"
+    result "${binaries[0]}" "$scenario" "$scratch/ranks" --no-fold
+    grep -v -e '"events"' -e '"ranks_simulated"' "$reference" >"$scratch/folded"
+    grep -v -e '"events"' -e '"ranks_simulated"' "$scratch/ranks" >"$scratch/whole"
+    cmp -s "$scratch/folded" "$scratch/whole" || differs "$scenario, every rank" "$scratch/folded" "$scratch/whole"
     echo "$scenario: $(tail -n 1 "$reference"), ${#binaries[@]} builds compared" >&2
 done
 if [ $status -eq 0 ]; then
