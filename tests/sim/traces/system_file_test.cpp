@@ -53,7 +53,8 @@ TEST(SystemFile, ReadsWhatItSays) {
     EXPECT_EQ(other.of(Implemented::all_gather).size(), 1u);
     EXPECT_EQ(other.of(Implemented::all_to_all).size(), 2u) << "rings where nothing is said";
     EXPECT_DOUBLE_EQ(other.flops_per_s, 312.5e12);
-    const SystemConfig adding = read_system_file(folder.write("add.json", R"({"local-reduction-delay": 5})"), 2);
+    const SystemConfig adding =
+        read_system_file(folder.write("add.json", R"({"preferred-dataset-splits": 1, "local-reduction-delay": 5})"), 2);
     ASSERT_EQ(adding.notes.size(), 1u);
     EXPECT_NE(adding.notes[0].find("local-reduction-delay"), std::string::npos);
 }
