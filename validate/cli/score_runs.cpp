@@ -12,6 +12,7 @@ int score_runs(const Arguments& arguments) {
     named.add_options()("json", "everything, for programs")("full", "rules, and a line per run")(
         "residuals", "the residuals file that forecasts take their intervals from")(
         "loso", "constants refitted without the source they score")(
+        "refit", "constants refitted on all rows: the factors to take over")(
         "scenario", boost::program_options::value<std::string>(), "print the scenario file of this row instead");
     const RowOptions options = parse_row_options(kCommand, named, arguments);
     if (options.help)
@@ -23,6 +24,12 @@ int score_runs(const Arguments& arguments) {
         return kDone;
     }
     keep_wanted(runs, kCommand, options);
+    if (options.has("refit")) {
+        const RunFitter fitter(runs, options.jobs);
+        const RunFit fit = fitter.fit("");
+        print_result(options.has("json") ? fitter.json(fit).dump(2) + "\n" : refit_text(fit));
+        return 0;
+    }
     if (options.has("loso")) {
         const LosoScore loso = score_loso(runs, options.jobs);
         print_result(options.has("json") ? loso_json(loso).dump(2) + "\n" : loso_text(loso));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -57,7 +58,8 @@ constexpr Constant kConstants[] = {
      0.3, 1.5},
 };
 constexpr double kNudge = 1.1;
-constexpr double kPull = 0.1;  ///< cost of (ln factor)^2, a row that sees it
+constexpr double kPull = 0.1;                      ///< cost of (ln factor)^2, a row that sees it
+constexpr double kMostBias = 0.01, kBiasCost = 5;  ///< mean signed error allowed, and cost of what is beyond, a row
 
 /// The row with a few replicas and micro-batches: the same work a GPU, less to simulate.
 PublishedRun cut(const PublishedRun& run) {
@@ -166,7 +168,9 @@ RunFit RunFitter::fit(const std::string& without) const {
                 ++seen[name];
     // Factors stay near 1 unless the rows that see them say otherwise.
     const auto cost = [&](const Factors& factors) {
-        double sum = sum_of_errors(errors(factors));
+        const std::vector<double> all = errors(factors);
+        const double bias = std::accumulate(all.begin(), all.end(), 0.0) / double(all.size());
+        double sum = sum_of_errors(all) + kBiasCost * double(all.size()) * std::max(0.0, std::abs(bias) - kMostBias);
         for (const auto& [name, rows] : seen)
             sum += kPull * rows * std::log(factors.at(name)) * std::log(factors.at(name));
         return sum;
@@ -197,6 +201,17 @@ RunFit RunFitter::fit(const std::string& without) const {
     return out;
 }
 
+Json RunFitter::json(const RunFit& fit) const {
+    Json rows = Json::array();
+    for (const Row& row : rows_)
+        rows.push_back({{"id", row.score->run->id},
+                        {"source", row.score->run->source_key},
+                        {"error", row.score->predicted_s / row.score->run->step_s - 1},
+                        {"sensitivity", row.sensitivity}});
+    return {{"schema", "fabricast-run-refit/1"}, {"factors", fit.factors},    {"mape", fit.linear.mape},
+            {"bias", fit.linear.bias},           {"p90_ape", fit.linear.p90}, {"runs", rows}};
+}
+
 LosoScore score_loso(const std::vector<PublishedRun>& runs, unsigned jobs) {
     const RunFitter fitter(runs, jobs);
     LosoScore score;
@@ -211,6 +226,14 @@ LosoScore score_loso(const std::vector<PublishedRun>& runs, unsigned jobs) {
         forget_stack(s);
     });
     return score;
+}
+
+std::string refit_text(const RunFit& fit) {
+    std::string text = fmt::format("{:<18} {:>8}  {}\n", "constant", "factor", "rows that see it");
+    for (const auto& [name, rows] : fitted_constants())
+        text += fmt::format("{:<18} {:>8.3f}  {}\n", name, fit.factors.at(name), rows);
+    return text + fmt::format("{} rows in the linear form: mean error {:.2f} %, p90 {:.1f} %, bias {:+.2f} %\n",
+                              fit.linear.n, 100 * fit.linear.mape, 100 * fit.linear.p90, 100 * fit.linear.bias);
 }
 
 std::string loso_text(const LosoScore& score) {

@@ -134,6 +134,8 @@ constexpr FillRule kRules[] = {
     {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
     {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
     {"*", "", "cp_exchange", "ring", "default of Transformer Engine"},
+    {"torchtitan", "", "cp_balanced", "false",
+     "not stated; attention of 4 and 8 ranks takes the time of the last one holding the end of the sequence"},
     {"internevo", "", "sp", "no", "not stated"},
     {"kempner_h200", "", "sp", "yes", "not stated; the usual plan of that library"},
 
@@ -344,6 +346,8 @@ void Writer::training() {
         layout += fmt::format(", vpp: {}", vpp);
     if (run_.cp > 1)
         layout += fmt::format(", cp: {}, cp_exchange: {}", run_.cp, fill("cp_exchange"));
+    if (run_.cp > 1 && !rule_for(run_, "cp_balanced").value.empty())
+        layout += fmt::format(", cp_balanced: {}", fill("cp_balanced"));
     if (run_.ep > 1)
         layout += fmt::format(", ep: {}", run_.ep);
     if (run_.experts) {
