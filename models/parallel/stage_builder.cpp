@@ -9,6 +9,12 @@
 namespace fabricast {
 namespace stage {
 
+// Timers around a pass that synchronise: the CPU runs ahead inside it alone.
+void StageBuilder::host_waits_for_pass() {
+    if (software_.host_waits_for_passes && last_main_ != program::kNone)
+        t_.operations[t_.nodes[last_main_].operation].host_sync = true;
+}
+
 void StageBuilder::chunk_forward(const ScheduleStep& step) {
     receive(step, true);
     const std::vector<Unit> list = units(step.chunk);
@@ -40,6 +46,7 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
     }
     flush("forward", Phase::forward);
+    host_waits_for_pass();
     send(step, true);
 }
 
@@ -68,6 +75,7 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             reduce_unit(unit, step.chunk, done + 1 == list.size());
     }
     flush("backward", Phase::backward);
+    host_waits_for_pass();
     send(step, false);
 }
 
@@ -88,6 +96,7 @@ void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
         }
     }
     flush("backward", Phase::backward);
+    host_waits_for_pass();
     send(step, false);
 }
 

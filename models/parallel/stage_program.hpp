@@ -55,6 +55,7 @@ private:
     void regather_edge(const Unit& unit);
     void hold_with(std::uint32_t gather, Bytes bytes);
     Bytes unit_bytes(const Unit& unit, Bytes width) const;
+    void host_waits_for_pass();
     void chunk_forward(const ScheduleStep& step);
     void chunk_backward(const ScheduleStep& step);
     void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,

@@ -78,7 +78,7 @@ void StageBuilder::regather_edge(const Unit& unit) {
     const bool aside = plan_.overlap_param_gather;  // the stream of this communicator
     Operation begin;                                // where the pass stands, also when a repeat opens with it
     begin.kind = OpKind::compute;
-    begin.payload = parts_.costs.intern({}, 0);
+    begin.payload = parts_.costs.intern({}, {});
     begin.label = label("backward", Account::gemm_ideal, Phase::backward);
     const std::uint32_t after = aside ? push(std::move(begin)) : program::kNone;
     const std::uint32_t node = gather_unit(unit, aside ? kParameter : kCompute, Phase::backward, {after});

@@ -52,6 +52,7 @@ struct SoftwareFeatures {
     double fsdp_copy_bytes = 15;         ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
     double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
     double host_per_layer_s = 0;         ///< and per layer pass
+    double host_backward_share = 1;      ///< of that in a backward pass: autograd walks its graph in C++
     double host_per_step_s = 0;          ///< and per step, with the GPU idle: loss and norm read, log, next batch
     double host_per_shard_s = 0;         ///< ZeRO-1: and per tensor and rank, copied out of what was gathered
     bool cuda_graphs = false;            ///< host cost is nil
@@ -68,6 +69,7 @@ struct SoftwareFeatures {
     bool fp8_tensor_gather = false;         ///< in fp8, tensor-parallel gathers move what the products read: one byte
     bool fp8_parameter_gather = false;      ///< in fp8, gathered layer parameters travel in one byte
     bool host_waits_for_messages = false;   ///< the CPU waits for every pipeline exchange
+    bool host_waits_for_passes = false;     ///< and for every forward and backward pass of a micro-batch
     bool autocast = false;  ///< parameters and gradients in fp32, cast from and to 16 bit by kernels of their own
     bool forwards_first =
         false;  ///< interleaved with as many micro-batches as stages: all forwards, then all backwards

@@ -14,6 +14,7 @@ SoftwareFeatures megatron_2022() {
     f.attention = "unfused";
     f.dropout = true;
     f.host_waits_for_messages = true;
+    f.host_waits_for_passes = true;
     f.allocator_expandable = false;
     f.tp_backward_overlap = true;
     f.forwards_first = true;
@@ -22,7 +23,8 @@ SoftwareFeatures megatron_2022() {
         "forward_backward_pipelining_with_interleaving of Megatron-LM until Megatron-Core 0.8",
         "tensor-parallel gathers and reductions of the backward pass run beside the gradient GEMMs: "
         "LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM, described in arXiv:2205.05198",
-        "the CPU synchronises after every pipeline exchange: torch.cuda.synchronize() in Megatron-LM's _communicate",
+        "the CPU synchronises after every pipeline exchange: torch.cuda.synchronize() in Megatron-LM's _communicate; "
+        "and around every forward and backward pass: timers('forward-compute') of its schedules do when they stop",
         "unfused attention with dropout, fused pointwise kernels, blocking interleaved sends: Megatron-LM as of "
         "arXiv:2205.05198 and arXiv:2104.04473; unfused fits public 2022-23 tables to 4-8 %, flash to 6-13 %",
         "24 bytes per logit: vocab_parallel_cross_entropy reads and writes fp32 logits six times (estimate)",
@@ -35,7 +37,8 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     SoftwareFeatures f = megatron_2022();
     f.name = name;
     f.host_per_kernel_s = 10e-6;
-    f.host_per_layer_s = 1.03e-3;
+    f.host_per_layer_s = 1.2e-3;
+    f.host_backward_share = 0.5;
     f.host_update_share = 0.46;
     f.accumulate_apart = true;
     f.fp32_gradients = false;
@@ -48,8 +51,9 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
         "kernels as megatron-2022, its tensor-parallel overlap too (LinearWithGradAccumulationAndAsyncCommunication, "
         "in the fork's core/tensor_parallel/layers.py since the merge of 2023): tp 8 rows of vTrain up to 39B lie at "
         "-4 to +5 % with it, 0 to +10 % without",
-        "host 1.03 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
-        "multi-node and one-node), where small models are host-bound",
+        "host 1.2 ms a forward pass of a layer, half of that a backward pass, and 10 us per kernel: fitted on the "
+        "one-node data set of vTrain, where small models are host-bound; 3.5 ms for all three passes whatever tp is, "
+        "and a forward pass waits for the CPU where the backward pass after it does not",
     };
     return f;
 }

@@ -191,7 +191,8 @@ void list_software(List& list, const Answers& answers, const Scenario& s) {
     if (!f.cuda_graphs) {
         feature("host_per_kernel", "per kernel", microseconds(f.host_per_kernel_s));
         if (f.host_per_layer_s > 0)
-            feature("host_per_layer", "layer pass", microseconds(f.host_per_layer_s));
+            feature("host_per_layer", f.host_backward_share < 1 ? "a forward pass" : "layer pass",
+                    microseconds(f.host_per_layer_s));
         if (f.host_per_shard_s > 0 && s.training.layout.zero == 1)
             feature("host_per_shard", "shard of a tensor", microseconds(f.host_per_shard_s));
         if (f.host_per_step_s > 0)
