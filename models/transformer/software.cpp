@@ -152,11 +152,11 @@ SoftwareFeatures mlperf_2025() {
     f.name = "mlperf-2025";
     f.tp_hidden_fraction = 0.7;
     f.bucket_parameters = 0;
-    f.gathers_beside_update = false;
+    f.head_weight_deferred = 50;
     f.fp8_largest = LargestValues::replica;
     f.sources = {
-        "fp8 scales are agreed on over tensor and context ranks only (TP_ONLY_AMAX_RED True), parameters are not "
-        "gathered beside the update: conf/custom.yaml of the submission",
+        "fp8 scales are agreed on over tensor and context ranks only (TP_ONLY_AMAX_RED True in conf/custom.yaml), "
+        "WGRAD_DEFERRAL_LIMIT 50 and OVERLAP_PARAM_GATHER_WITH_OPTIM_STEP in config_common.sh of the submissions",
         "as nemo-2024 with the tuning of MLPerf Training v5.0 and v5.1 submissions (Llama 3.1 405B)",
         "0.7 of TP traffic hidden with user buffers tuned per layer: fitted on those submissions",
     };
