@@ -103,6 +103,7 @@ private:
                 }
                 assign(Slot::norm, fmt::format("model of rank {}", rank), members);
             }
+            scaling_groups(rank, c);
             if (a_.tied_embeddings && parts_embedding_and_head(l_) && c.pp == 0) {
                 assign(Slot::embedding, fmt::format("embedding of rank {}", rank),
                        {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
@@ -153,6 +154,24 @@ private:
                 across.push_back(members[at]);
             assign(Slot::gradient_across, fmt::format("dp across of rank {}", across.front()), across);
         }
+    }
+
+    // fp8: who agrees on the largest values of the tensors they multiply.
+    void scaling_groups(std::uint32_t rank, const Coordinates& c) {
+        if (!agrees_on_scales(plan_, software_) || c.tp != 0 || c.cp != 0)
+            return;
+        const bool stage = software_.fp8_largest == LargestValues::stage;
+        if (stage && c.dp != 0)
+            return;
+        std::vector<std::uint32_t> members;
+        for (std::int64_t dp = c.dp; dp < (stage ? l_.dp : c.dp + 1); ++dp) {
+            for (std::int64_t cp = 0; cp < l_.cp; ++cp) {
+                for (const std::uint32_t m : map_.line({0, cp, dp, c.pp}, 't'))
+                    members.push_back(m);
+            }
+        }
+        std::sort(members.begin(), members.end());
+        assign(Slot::scaling, fmt::format("fp8 scaling of rank {}", rank), members);
     }
 
     // DualPipe: stage pp - 1 - s holds what stage s holds.

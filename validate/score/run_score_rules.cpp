@@ -70,7 +70,10 @@ constexpr FillRule kRules[] = {
     {"simumax_b200", "", "software", "megatron-core-2025-no-overlap", "Megatron-Core, all overlap off, stated"},
     {"mlperf_405b", "", "software", "mlperf-2025", "NeMo with the settings of the submission"},
     {"dgxc", "source~maxtext", "software", "maxtext-2024", "MaxText on XLA, stated"},
-    {"dgxc", "source~v24.11", "software", "nemo-2024", "NeMo of the tag's date"},
+    {"dgxc", "source~v24.11", "software", "nemo1-2024", "NeMo 1, container 24.09 in the recipe's launch.sh"},
+    {"dgxc", "source~v25.02 model~Nemotron", "software", "nemo1-2024",
+     "NeMo 1: nemotron4-15b-synth.yaml of the recipe"},
+    {"dgxc", "source~v25.02 model~GPT3", "software", "nemo1-2024", "NeMo 1: gpt3_175b_hydra.yaml of the recipe"},
     {"dgxc", "source~v25.02", "software", "nemo-2024", "NeMo of the tag's date"},
     {"dgxc", "", "software", "nemo-2025", "NeMo of the tag's date"},
     {"torchtitan", "overlap~AsyncTP", "software", "torchtitan-2024", "compiled, asynchronous tensor parallelism"},
@@ -86,7 +89,11 @@ constexpr FillRule kRules[] = {
 
     {"llmfoundry", "overlap~PURE", "reduce", "bf16", "FSDP mixed precision PURE reduces in 16 bit"},
     {"ibm_fsdp", "", "reduce", "bf16", "the published recipe reduces in 16 bit"},
+    {"dgxc", "source~v25.02 model~Nemotron-4-15B", "reduce", "fp32",
+     "nemotron4-15b-synth.yaml sets no grad_sync_dtype, which is fp32 in NeMo 1"},
     {"*", "", "reduce", "", "as the stack does"},
+    {"dgxc", "source~v24.11 model~Nemotron-4-340B", "optimizer", "master: bf16, moments: bf16",
+     "optim.dtype bf16 in nemotron4-340b-synth.yaml; fp32 state would not fit with dp 2"},
 
     {"torchtitan", "overlap~rowwise", "precision", "bf16",
      "row-wise scaled float8 of that date runs no faster than bf16 (torchao states 1.10 at best)"},
@@ -130,6 +137,10 @@ constexpr FillRule kRules[] = {
     {"*", "", "overlap", "", "none stated"},
     {"nanotron_sweep", "", "buckets", "52428800 B",
      "25 MiB of 16-bit gradients a bucket (column bucket_mb, PyTorch's default), reduced in fp32"},
+    {"dgxc", "source~v24.11 model~Nemotron-4-340B", "buckets", "52428800 B",
+     "bucket_cap_mb 50 of 16-bit gradients in nemotron4-340b-synth.yaml"},
+    {"dgxc", "source~v25.02 model~GPT3", "buckets", "230686720 B",
+     "bucket_cap_mb 220 of 16-bit gradients in gpt3_175b_hydra.yaml"},
     {"dgxc", "source!~maxtext", "env", "NCCL_NVLS_ENABLE: 0", "the recipes' scripts set it"},
     {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
     {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
@@ -394,7 +405,10 @@ void Writer::training() {
     if (!rule_for(run_, "buckets").value.empty())
         line("  buckets: {{cap: {}}}", fill("buckets"));
     const std::string reduce = fill("reduce");
-    line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
+    line("  software: {{preset: {}{}}}", fill("software"),
+         reduce.empty() ? "" : fmt::format(", fp32_reduce: {}", reduce == "fp32"));
+    if (!rule_for(run_, "optimizer").value.empty())
+        line("  optimizer: {{kind: adam, {}}}", fill("optimizer"));
     if (!rule_for(run_, "env").value.empty())
         line("comm: {{env: {{{}}}}}", fill("env"));
 }
