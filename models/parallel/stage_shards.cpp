@@ -307,13 +307,13 @@ void StageBuilder::gather_chunks(const std::vector<std::int64_t>& chunks) {
     std::vector<UnitPlace> members;
     const auto emit = [&](std::int64_t pieces) {
         std::uint32_t node = program::kNone;
-        const auto piece = [&](Bytes whole) { return (whole + pieces - 1) / pieces; };
+        const auto piece = [&](Bytes whole, std::int64_t i) { return whole * (i + 1) / pieces - whole * i / pieces; };
         for (std::int64_t i = 0; i < pieces; ++i) {
             if (open.dense > 0 && dense_.ranks > 1)
-                node = collective(stream, Slot::parameter, Collective::all_gather, piece(wire.dense),
+                node = collective(stream, Slot::parameter, Collective::all_gather, piece(wire.dense, i),
                                   gather_name(false), Account::comm_parameter, Phase::gather, {last_main_});
             if (open.expert > 0 && experts_.ranks > 1)
-                node = collective(stream, Slot::expert_parameter, Collective::all_gather, piece(wire.expert),
+                node = collective(stream, Slot::expert_parameter, Collective::all_gather, piece(wire.expert, i),
                                   gather_name(true), Account::comm_parameter, Phase::gather, {last_main_});
         }
         if (overlap && node != program::kNone) {

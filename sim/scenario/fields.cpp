@@ -347,6 +347,8 @@ constexpr Field kFields[] = {
      .doc = "Share of tensor-parallel traffic that chunked matrix products hide (user buffers, asynchronous TP); 0 = "
             "none.",
      .high = 0.99},
+    integer("training.software.head_weight_deferred", 0, 1e6, "",
+            "Pipelines: the head's weight gradients of so many last micro-batches wait for the drain."),
 
     section("comm", "The communication library."),
     text("comm.library", "Name and version.", "nccl 2.28"),

@@ -51,6 +51,8 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.tp_backward_overlap = a->flag;
     if (const Answer* a = answers.given("training.software.tp_hidden_fraction"))
         f.tp_hidden_fraction = a->number;
+    if (const Answer* a = answers.given("training.software.head_weight_deferred"))
+        f.head_weight_deferred = a->integer;
     f.attention = resolve_attention(f, s.gpu);
     if (f.attention != "unfused" && !s.gpu.attention.contains(f.attention)) {
         std::string known = "unfused";

@@ -92,6 +92,7 @@ constexpr FillRule kRules[] = {
     {"dgxc", "source~v25.02 model~Nemotron-4-15B", "reduce", "fp32",
      "nemotron4-15b-synth.yaml sets no grad_sync_dtype, which is fp32 in NeMo 1"},
     {"*", "", "reduce", "", "as the stack does"},
+    {"dgxc", "model~405B", "deferred", "50", "wgrad_deferral_limit of NeMo's llama31_405b recipe"},
     {"dgxc", "source~v24.11 model~Nemotron-4-340B", "optimizer", "master: bf16, moments: bf16",
      "optim.dtype bf16 in nemotron4-340b-synth.yaml; fp32 state would not fit with dp 2"},
 
@@ -405,8 +406,10 @@ void Writer::training() {
     if (!rule_for(run_, "buckets").value.empty())
         line("  buckets: {{cap: {}}}", fill("buckets"));
     const std::string reduce = fill("reduce");
-    line("  software: {{preset: {}{}}}", fill("software"),
-         reduce.empty() ? "" : fmt::format(", fp32_reduce: {}", reduce == "fp32"));
+    std::string features = reduce.empty() ? "" : fmt::format(", fp32_reduce: {}", reduce == "fp32");
+    if (!rule_for(run_, "deferred").value.empty())
+        features += fmt::format(", head_weight_deferred: {}", fill("deferred"));
+    line("  software: {{preset: {}{}}}", fill("software"), features);
     if (!rule_for(run_, "optimizer").value.empty())
         line("  optimizer: {{kind: adam, {}}}", fill("optimizer"));
     if (!rule_for(run_, "env").value.empty())
