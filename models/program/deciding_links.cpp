@@ -48,9 +48,9 @@ std::vector<std::vector<LinkUse>> deciding_links(const std::vector<std::vector<L
 Rate alone_rate(std::span<const LinkUse> demand, std::span<const Rate> capacity) {
     Rate rate = std::numeric_limits<Rate>::max();
     for (const LinkUse& use : demand) {
-        const __int128 limit = (static_cast<__int128>(capacity[index(use.link)]) << 16) / use.coefficient;
-        if (limit < rate)
-            rate = static_cast<Rate>(limit);
+        const __int128 room = static_cast<__int128>(capacity[index(use.link)]) << 16;
+        if (room < static_cast<__int128>(rate) * static_cast<__int128>(use.coefficient))  // saves most divisions
+            rate = static_cast<Rate>(room / use.coefficient);
     }
     return rate > 1 ? rate : 1;
 }
