@@ -1,6 +1,7 @@
 #include "models/collectives/comm_model.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <limits>
 #include <set>
@@ -188,6 +189,26 @@ int over_cycles(const GroupOrder& order, int channels) {
     return cycles * std::max(1, (channels + cycles / 2) / cycles);
 }
 
+/// By which channels of NVLS are classed, whatever they run.
+Wiring nvls_wiring(const CommGroup& group) { return group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls; }
+
+/// What channels of an algorithm are classed by; PAT has one.
+Wiring laid_wiring(const CommGroup& group, Algorithm a) {
+    return a == Algorithm::ring                                ? Wiring::ring
+           : a == Algorithm::tree                              ? Wiring::tree
+           : a == Algorithm::pat                               ? Wiring::pat
+           : a == Algorithm::nvls || a == Algorithm::nvls_tree ? nvls_wiring(group)
+                                                               : Wiring::collnet_direct;
+}
+
+int collnet_channels(const Cluster& cluster, const CommGroup& group) {
+    std::uint32_t fewest = group.fewest_on_node;
+    for (std::uint32_t i = 0; i < group.nodes; ++i) {
+        fewest = std::min(fewest, distinct_nics(cluster, group.order.node(i)));
+    }
+    return static_cast<int>(fewest);
+}
+
 bool only_one_node(const Cluster& cluster) {
     return cluster.node_count() == 1 || (cluster.has_nvswitch() && cluster.nvlink_domain_count() == 1);
 }
@@ -296,6 +317,22 @@ bool over_nvlink(const Cluster& cluster, const CommGroup& group) {
 }
 
 CommGroup CommModel::make_group(std::span<const GpuId> members) const {
+    CommGroup group = outline(members);
+    std::uint64_t& hash = group.shape_hash;
+    if (group.ranks > 1) {
+        group.ring = classify(group, Wiring::ring, over_cycles(group.order, group.search.ring.channels), hash, nullptr);
+        group.tree = classify(group, Wiring::tree, over_cycles(group.order, group.search.tree.channels), hash, nullptr);
+        if (group.search.nvls.channels > 0) {
+            group.nvls = classify(group, nvls_wiring(group), group.search.nvls.channels, hash, nullptr);
+        }
+        if (collnet_works(facts_, settings_, group)) {
+            group.collnet = classify(group, Wiring::collnet_direct, collnet_channels(*cluster_, group), hash, nullptr);
+        }
+    }
+    return group;
+}
+
+CommGroup CommModel::outline(std::span<const GpuId> members) const {
     CommGroup group;
     group.order = order_by_node(*cluster_, members);
     group.members.assign(members.begin(), members.end());
@@ -327,26 +364,48 @@ CommGroup CommModel::make_group(std::span<const GpuId> members) const {
             group.pace = ring_pace(group, in.nics);
             group.ranks_per_nic = static_cast<double>(group.most_on_node) / std::max(1u, in.nics);
         }
-        const int percent = nvls_efficiency_percent(facts_.generation);
-        const auto classify = [&](Wiring wiring, int channels) {
-            return ChannelWiring(*cluster_, group.order, wiring, percent)
-                .classify(static_cast<std::uint32_t>(channels), hash);
-        };
-        group.ring = classify(Wiring::ring, over_cycles(group.order, group.search.ring.channels));
-        group.tree = classify(Wiring::tree, over_cycles(group.order, group.search.tree.channels));
-        if (group.search.nvls.channels > 0) {
-            group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
-        }
-        if (collnet_works(facts_, settings_, group)) {
-            group.collnet =
-                classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
-        }
     }
+    hash = mix(mix(hash, std::bit_cast<std::uint64_t>(group.pace.inside)),
+               std::bit_cast<std::uint64_t>(group.pace.outside));
     if (!cluster_->has_nvswitch()) {  // equal links do not tell how many rings there are
         hash = mix(mix(hash, static_cast<std::uint64_t>(group.search.ring.channels)), group.search.nvlink_intra);
     }
     group.shape_hash = hash;
     return group;
+}
+
+ChannelClasses CommModel::classify(const CommGroup& group, Wiring wiring, int channels, std::uint64_t& hash,
+                                   std::vector<std::vector<LinkUse>>* demands) const {
+    return ChannelWiring(*cluster_, group.order, wiring, nvls_efficiency_percent(facts_.generation))
+        .classify(static_cast<std::uint32_t>(channels), hash, demands);
+}
+
+void CommModel::lay(CommGroup& group, Algorithm a) const {
+    CommGroup::Laid& laid = group.laid[static_cast<std::size_t>(a)];
+    if (laid.hash != 0 || group.ranks < 2) {
+        return;
+    }
+    laid.hash = mix(kShapeSeed, static_cast<std::uint64_t>(a));
+    switch (a) {
+        case Algorithm::ring:
+            group.ring = classify(group, Wiring::ring, over_cycles(group.order, group.search.ring.channels), laid.hash,
+                                  &laid.demands);
+            break;
+        case Algorithm::tree:
+            group.tree = classify(group, Wiring::tree, over_cycles(group.order, group.search.tree.channels), laid.hash,
+                                  &laid.demands);
+            break;
+        case Algorithm::nvls:
+        case Algorithm::nvls_tree:
+            group.nvls = classify(group, nvls_wiring(group), group.search.nvls.channels, laid.hash, &laid.demands);
+            break;
+        case Algorithm::collnet_direct:
+        case Algorithm::collnet_chain:
+            group.collnet =
+                classify(group, Wiring::collnet_direct, collnet_channels(*cluster_, group), laid.hash, &laid.demands);
+            break;
+        default: break;  // one channel class
+    }
 }
 
 RingPace CommModel::ring_pace(const CommGroup& group, std::uint32_t nics) const {
@@ -380,20 +439,9 @@ TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
     return tune(tuner_input(*cluster_, facts_, settings_, group), kind);
 }
 
-CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
-    assert(size >= 0 && "a size is not negative");
-    CollectivePlan plan;
-    if (kind == Collective::barrier) {
-        return group.ranks < 2 ? plan : this->plan(group, Collective::all_reduce, kBarrierBytes);
-    }
-    if (group.ranks < 2 || size == 0) {
-        return plan;
-    }
-    if (is_exchange(kind)) {
-        return exchange(group, traffic_of(kind, group.ranks, size)).plan;
-    }
-    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
-    const TunerTable table = tune(in, kind);
+CommModel::Choice CommModel::choose(const CommGroup& group, const TunerInput& in, const TunerTable& table,
+                                    Collective kind, Bytes size) const {
+    Choice choice;
     double best = std::numeric_limits<double>::infinity();
     std::vector<std::string> offered;
     for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
@@ -407,8 +455,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
             const double time = tuner_time_s(in, table, kind, algorithm, protocol, size);
             if (time < best) {
                 best = time;
-                plan.algorithm = algorithm;
-                plan.protocol = protocol;
+                choice.algorithm = algorithm;
+                choice.protocol = protocol;
             }
         }
     }
@@ -425,6 +473,38 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
             "{} over {} ranks on {} {} cannot run with the algorithms and protocols allowed; NCCL offers {} here",
             collective_name(kind), group.ranks, group.nodes, group.nodes == 1 ? "node" : "nodes", names(offered)));
     }
+    choice.time_s = best;
+    return choice;
+}
+
+std::optional<Algorithm> CommModel::algorithm(const CommGroup& group, Collective kind, Bytes size) const {
+    if (kind == Collective::barrier) {
+        return algorithm(group, Collective::all_reduce, kBarrierBytes);
+    }
+    if (group.ranks < 2 || size == 0 || is_exchange(kind)) {
+        return std::nullopt;
+    }
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
+    return choose(group, in, tune(in, kind), kind, size).algorithm;
+}
+
+CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
+    assert(size >= 0 && "a size is not negative");
+    CollectivePlan plan;
+    if (kind == Collective::barrier) {
+        return group.ranks < 2 ? plan : this->plan(group, Collective::all_reduce, kBarrierBytes);
+    }
+    if (group.ranks < 2 || size == 0) {
+        return plan;
+    }
+    if (is_exchange(kind)) {
+        return exchange(group, traffic_of(kind, group.ranks, size)).plan;
+    }
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
+    const TunerTable table = tune(in, kind);
+    const Choice choice = choose(group, in, table, kind, size);
+    plan.algorithm = choice.algorithm;
+    plan.protocol = choice.protocol;
     const Algorithm a = plan.algorithm;
     const Protocol p = plan.protocol;
     const TunerEntry& entry = table.entry[static_cast<int>(a)][static_cast<int>(p)];
@@ -432,7 +512,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     const int executed = nvls ? nvls_channels(in.generation, in.nodes, limits_of(settings_)) : in.channels;
     const double used = used_channels(a, p, size, group.ranks, group.search, executed);
     plan.channels = static_cast<int>(used);
-    plan.tuner_s = best;
+    plan.tuner_s = choice.time_s;
     const Bytes work = work_bytes(a, p, kind, size, group.ranks);
     const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     const LatencyInput run{.tuner = in,
@@ -453,6 +533,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     plan.uses_nvlink = group.most_on_node > 1 && over_nvlink(*cluster_, group);
 
     const ChannelClasses& classes = classes_of(group, a);
+    assert(!classes.size.empty() && "an algorithm that is laid");
     for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
         const double share = static_cast<double>(classes.size[c]) / classes.channels;
         PlannedActivity activity;
@@ -491,6 +572,10 @@ std::vector<LinkUse> CommModel::demand(const CommGroup& group, Collective kind, 
         return exchange(group, traffic_of(kind, group.ranks, group.ranks)).demands[demand_index];
     }
     const Wiring wiring = wiring_of(plan.algorithm, kind, group.nodes > 1);
+    const CommGroup::Laid& laid = group.laid[static_cast<std::size_t>(plan.algorithm)];
+    if (!laid.demands.empty() && wiring == laid_wiring(group, plan.algorithm)) {
+        return laid.demands.at(demand_index);
+    }
     return ChannelWiring(*cluster_, group.order, wiring, nvls_efficiency_percent(facts_.generation))
         .demand(classes_of(group, plan.algorithm), demand_index);
 }

@@ -16,6 +16,7 @@
 // rings and chains follow direct NVLinks or, where these make no ring, the nearest GPU over PCIe, host bridges and sockets.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -121,7 +122,13 @@ struct CommGroup {
     SearchResult search;                       ///< channels NCCL's topology search finds; empty for one rank
     RingPace pace;                             ///< several nodes only
     double ranks_per_nic = 1;                  ///< of a node, at least 1
-    ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
+    ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run, or is not laid yet
+    /// By algorithm laid (CommModel::lay): its part of the shape, the links of its classes.
+    struct Laid {
+        std::uint64_t hash = 0;
+        std::vector<std::vector<LinkUse>> demands;
+    };
+    std::array<Laid, static_cast<std::size_t>(Algorithm::count)> laid;
 };
 
 /// Members of one node reach each other over NVLink alone.
@@ -147,6 +154,7 @@ struct CollectivePlan {
 };
 
 struct RingStep;     ///< latency.hpp
+struct TunerInput;   ///< tuner.hpp
 struct PairTraffic;  ///< exchange.hpp
 struct MoeTraffic;   ///< moe.hpp
 struct PlannedExchange {
@@ -173,6 +181,13 @@ public:
 
     /// members: distinct, at least one. Any placement is allowed. Throws std::invalid_argument otherwise.
     CommGroup make_group(std::span<const GpuId> members) const;
+
+    /// The same without any channel: enough to choose an algorithm. lay() adds the channels that plan() and demand() of an
+    /// algorithm ask for; equal shape_hash and equal laid[].hash of it share its plans.
+    CommGroup outline(std::span<const GpuId> members) const;
+    void lay(CommGroup& group, Algorithm a) const;
+    /// What plan() runs; nothing for exchanges and what costs nothing. Throws as plan() does.
+    std::optional<Algorithm> algorithm(const CommGroup& group, Collective kind, Bytes size) const;
 
     TunerTable tuner(const CommGroup& group, Collective kind) const;
 
@@ -208,6 +223,15 @@ public:
     Message message(GpuId from, GpuId to, Bytes size) const;
 
 private:
+    struct Choice {
+        Algorithm algorithm = Algorithm::ring;
+        Protocol protocol = Protocol::simple;
+        double time_s = 0;
+    };
+    Choice choose(const CommGroup& group, const TunerInput& in, const TunerTable& table, Collective kind,
+                  Bytes size) const;
+    ChannelClasses classify(const CommGroup& group, Wiring wiring, int channels, std::uint64_t& hash,
+                            std::vector<std::vector<LinkUse>>* demands) const;
     RingPace ring_pace(const CommGroup& group, std::uint32_t nics) const;
 
     const Cluster* cluster_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -118,7 +119,7 @@ private:
     }
 
     void assign(Slot slot, const std::string& name, const std::vector<std::uint32_t>& members) {
-        const std::uint32_t g = book_.add(name, members);
+        const std::uint32_t g = book_.add(name, members, slot, calls_);
         for (const std::uint32_t rank : members)
             out_.program.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
     }
@@ -214,14 +215,16 @@ private:
         std::vector<std::vector<std::int64_t>> runs;
         for (const program::Template& t : p.templates)
             runs.push_back(executions(t));
-        std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, bool>
-            seen;  // ranks of equal template and shapes
+        std::set<std::pair<std::uint32_t, std::vector<std::uint32_t>>> seen;  // templates and shapes of ranks
+        std::pair<std::uint32_t, std::vector<std::uint32_t>> own, before;
         for (const program::Rank& rank : p.ranks) {
-            std::vector<std::uint32_t> shapes;
+            own.first = rank.tmpl;
+            own.second.clear();
             for (const std::uint32_t g : rank.groups)
-                shapes.push_back(g == program::kNone ? g : p.groups[g].shape);
-            if (!seen.try_emplace({rank.tmpl, shapes}, true).second)
+                own.second.push_back(g == program::kNone ? g : p.groups[g].shape);
+            if (own == before || !seen.insert(own).second)
                 continue;
+            before = own;
             const program::Template& t = p.templates[rank.tmpl];
             std::map<std::uint32_t, std::int64_t> count;
             for (std::size_t i = 0; i < t.operations.size(); ++i) {
@@ -267,18 +270,24 @@ private:
             }
             out_.messages_per_rank = std::max(out_.messages_per_rank, sends);
         }
-        std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> routes;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> own;  // of the rank at hand: peer, route
         const auto route = [&](std::uint32_t from, std::uint32_t to) {
-            const auto [at, fresh] = routes.try_emplace({from, to}, static_cast<std::uint32_t>(p.routes.size()));
-            if (fresh) {
-                CommModel::Message message = comm_.message(GpuId{from}, GpuId{to}, bytes);
-                p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap,
-                                    message.uses_nvlink, message.uses_network});
-                p.demands.push_back(std::move(message.links));
+            for (const auto& [peer, known] : own) {
+                if (peer == to)
+                    return known;
             }
-            return at->second;
+            const auto fresh = static_cast<std::uint32_t>(p.routes.size());
+            CommModel::Message message = comm_.message(GpuId{from}, GpuId{to}, bytes);
+            p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap,
+                                message.uses_nvlink, message.uses_network});
+            p.demands.push_back(std::move(message.links));
+            own.emplace_back(to, fresh);
+            return fresh;
         };
+        p.routes.reserve(p.routes.size() + 2 * std::size_t{map_.world()});
+        p.demands.reserve(p.demands.size() + 2 * std::size_t{map_.world()});
         for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            own.clear();
             Coordinates c = map_.at(rank);
             const std::int64_t stage = c.pp;
             c.pp = (stage + 1) % l_.pp;
