@@ -71,6 +71,13 @@ public:
     void add(std::uint32_t rank, Account account, Picoseconds amount) {
         ranks_[rank].bucket[static_cast<std::size_t>(account)] += amount;
     }
+    /// From moving data of one account alone to moving data of another alone at a later time; what passed is in `add`.
+    void jump(std::uint32_t rank, Account from, Account to, Picoseconds waited, Picoseconds then) {
+        moving(rank, from, -1, ranks_[rank].since);
+        ranks_[rank].since = then;
+        ranks_[rank].waited += waited;
+        moving(rank, to, +1, then);
+    }
     void add_computing(std::uint32_t rank, Picoseconds amount) { ranks_[rank].bucket[kComputing] += amount; }
     /// Moves at most `amount` of the unsettled waiting to an account; returns what was moved.
     Picoseconds settle_waiting(std::uint32_t rank, Account account, Picoseconds amount) {
