@@ -95,7 +95,6 @@ void Engine::bind(std::span<const Rate> capacity) {
         for (const RankState& r : ranks_)
             code.push_back(r.code);
         islands_ = find_islands(program_, code, demands_, capacity, alone_);
-        recordings_.resize(islands_.list.size());
     }
 }
 
@@ -107,14 +106,7 @@ EngineResult Engine::run() {
     solve_network();
     update_speeds();
     while (outcome_ == Outcome::done && next_instant()) {
-        do {
-            const Event event = queue_.top();
-            queue_.pop();
-            if (!stale(event))
-                dispatch(event);
-        } while (!queue_.empty() && queue_.top().time == now_);
-        solve_network();
-        update_speeds();
+        run_instant();
         if (settled())
             return result();
     }
@@ -127,6 +119,17 @@ EngineResult Engine::run() {
         }
     }
     return result();
+}
+
+void Engine::run_instant() {
+    do {
+        const Event event = queue_.top();
+        queue_.pop();
+        if (!stale(event))
+            dispatch(event);
+    } while (!queue_.empty() && queue_.top().time == now_);
+    solve_network();
+    update_speeds();
 }
 
 // True when what the event announced was put off, or happened, since.
@@ -213,13 +216,15 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
     Stream& s = streams_[r.first_stream + stream];
     if (s.state == StreamState::active || s.state == StreamState::halted)
         return;
-    if (r.followed)
-        follow_stream(rank, stream);
+    if (rehearsal_)
+        rehearsal_->seen.touched |= bit(stream);
     for (;;) {
         const Instruction& in = r.code->instructions[s.counter];
         if (in.kind == Instruction::Kind::loop_end) {
-            if (r.followed)
-                stop_following(islands_.of_rank[rank]);
+            if (rehearsal_) {
+                rehearsal_->over = true;
+                return;
+            }
             if (++s.loop[in.level] < in.operation) {
                 s.counter = in.payload;
             } else {
@@ -241,8 +246,11 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
                 return;
             }
         }
-        if (r.followed)
+        if (rehearsal_) {
             follow_start(rank, stream, in);
+            if (rehearsal_->over)
+                return;
+        }
         s.state = StreamState::active;
         s.started = now_;
         r.active |= bit(stream);
@@ -280,7 +288,7 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     if (step_fingerprint_.size() <= r.step)
         step_fingerprint_.resize(r.step + 1, 0);
     step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
-    if (r.followed)
+    if (rehearsal_)
         follow_finish(rank, s, in);
     if (recording_) {
         records_[s.record].finished = now_;

@@ -102,7 +102,7 @@ private:
         __int128 remaining = 0;  ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
         std::uint32_t copies = 1;
-        bool computing = false, dirty = false, followed = false;
+        bool computing = false, dirty = false;
         Picoseconds host_clock = 0;
         std::uint16_t kernels_waiting = 0, on_network = 0, on_nvlink = 0;  ///< communication of other streams
         std::uint32_t step = 0;                                            ///< steps completed
@@ -157,6 +157,7 @@ private:
 
     void bind(std::span<const Rate> capacity);
     bool next_instant();
+    void run_instant();
     bool stale(const Event& event) const;
     void dispatch(const Event& event);
     void run_rank(std::uint32_t rank);
@@ -217,16 +218,24 @@ private:
     StreamPoint stream_point(const RankState& r, std::uint8_t stream) const;
     Picoseconds bubble_since(const Island& island, std::size_t place, std::size_t group) const;
     void keep_moment(const Island& island, std::uint32_t group, QuietMoment& out) const;
-    void follow(std::uint32_t island, std::uint32_t group);
-    void note_quiet_moment(Recording& recording, std::uint32_t group);
-    bool extend_path(Recording& recording, std::uint32_t group);
-    void stop_following(std::uint32_t island);
-    void follow_stream(std::uint32_t rank, std::uint8_t stream);
+    struct Kept {  ///< an island's state
+        std::vector<RankState> ranks;
+        std::vector<Ledger::Rank> accounts;
+        std::vector<Stream> streams;
+        std::vector<Picoseconds> bubbles;
+        std::vector<GroupState> groups;
+    };
+    Kept keep(const Island& island);
+    void put_back(const Island& island, Kept kept);
+    bool rehearse(std::uint32_t group, Passage& out);
+    void note_quiet_moment(std::uint32_t group);
+    bool extend_path(std::uint32_t group);
     void follow_start(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     void follow_finish(std::uint32_t rank, const Stream& s, const Instruction& in);
-    void note_host(HostWatch& host, Picoseconds needed) const;
     void follow_compute_start(std::uint32_t rank, const program::CostClass& cost);
     void follow_compute_end(std::uint32_t rank);
+    void note_host(HostWatch& host, Picoseconds needed) const;
+    HostWatch& host_watch(std::uint32_t rank) { return rehearsal_->seen.host[islands_.place[rank]]; }
     bool recurs(const Passage& passage, std::uint32_t group) const;
     bool streams_recur(const Passage& passage, const RankState& r) const;
     void replay(std::uint32_t passage, std::uint32_t group);
@@ -281,10 +290,10 @@ private:
     std::vector<Arrival> finishing_;  ///< scratch of finish_collective and replay
     struct PassageList {
         std::vector<std::uint32_t> passages;
-        std::uint32_t vain = 0;  ///< recordings that gave none
+        std::uint32_t vain = 0;  ///< rehearsals that gave none
     };
-    Islands islands_;                                     ///< none: nothing is replayed
-    std::vector<std::unique_ptr<Recording>> recordings_;  ///< by island, of those that are followed
+    Islands islands_;                       ///< none: nothing is replayed
+    std::unique_ptr<Recording> rehearsal_;  ///< of the island that runs ahead of the others
     std::vector<Passage> passages_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, PassageList> passages_from_;  ///< (kind, instruction of the call)
     std::uint64_t replays_ = 0;

@@ -8,7 +8,7 @@ namespace fabricast::engine {
 void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
     RankState& r = ranks_[rank];
     const program::CostClass& cost = program_.costs[in.payload];
-    if (r.followed)
+    if (rehearsal_)
         follow_compute_start(rank, cost);
     r.cost = in.payload;
     r.begun = now_;
@@ -66,7 +66,7 @@ void Engine::end_compute(std::uint32_t rank) {
     RankState& r = ranks_[rank];
     const program::CostClass& cost = program_.costs[r.cost];
     r.computing = false;
-    if (r.followed)
+    if (rehearsal_)
         follow_compute_end(rank);
     ledger_.computing(rank, false, now_);
     const Picoseconds duration = now_ - r.begun;

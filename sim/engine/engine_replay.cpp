@@ -2,6 +2,7 @@
 // (passage.hpp).
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 #include "sim/engine/engine.hpp"
 #include "sim/engine/mixing.hpp"
@@ -10,7 +11,7 @@ namespace fabricast::engine {
 namespace {
 
 constexpr std::size_t kVariants = 8;  ///< passages from one instruction, at most
-constexpr std::uint32_t kVain = 2;    ///< recordings without a passage after which no more are made there
+constexpr std::uint32_t kVain = 2;    ///< rehearsals without a passage after which no more are made there
 constexpr std::size_t kInnerGroups = 32;
 
 }  // namespace
@@ -24,25 +25,33 @@ bool Engine::replayed(std::uint32_t g) {
     const std::uint32_t i = islands_.of_group[g];
     if (i == program::kNone || islands_.list[i].groups.size() > kInnerGroups || !quiet(g))
         return false;
-    if (recordings_[i]) {
-        note_quiet_moment(*recordings_[i], g);
+    if (rehearsal_) {
+        note_quiet_moment(g);
         return false;
     }
-    const Island& island = islands_.list[i];
     const Arrival& any = groups_[g].arrivals.front();
-    const std::uint32_t counter = stream_of(any.rank, any.stream).counter;
-    PassageList& list = passages_from_[{island.kind, counter}];
+    const std::uint32_t kind = islands_.list[i].kind, counter = stream_of(any.rank, any.stream).counter;
+    PassageList& list = passages_from_[{kind, counter}];
     for (const std::uint32_t passage : list.passages) {
         if (!recurs(passages_[passage], g))
             continue;
         replay(passage, g);
         return true;
     }
-    // Followed where it will come by again: on islands like this one, or in the next round of a loop inside the step.
-    const bool again = islands_.of_kind[island.kind] > 1 || ranks_[any.rank].code->recurs[counter];
-    if (again && list.vain < kVain && list.passages.size() < kVariants)
-        follow(i, g);
-    return false;
+    // Rehearsed where it will come by again: on islands like this one, or in the next round of a loop inside the step.
+    const bool again = islands_.of_kind[kind] > 1 || ranks_[any.rank].code->recurs[counter];
+    if (!again || list.vain == kVain || list.passages.size() == kVariants)
+        return false;
+    Passage passage;
+    if (!rehearse(g, passage)) {
+        ++list.vain;
+        return false;
+    }
+    list.passages.push_back(static_cast<std::uint32_t>(passages_.size()));
+    passages_.push_back(std::move(passage));
+    assert(recurs(passages_.back(), g));
+    replay(list.passages.back(), g);
+    return true;
 }
 
 // Nothing but the call of g is in flight on its members, and they stand at one place of one step.
@@ -124,25 +133,103 @@ void Engine::keep_moment(const Island& island, std::uint32_t g, QuietMoment& out
     }
 }
 
-// ---- following an island -------------------------------------------------------------------------------------------
+// ---- rehearsal -----------------------------------------------------------------------------------------------------
 
-void Engine::follow(std::uint32_t i, std::uint32_t g) {
+// Runs the island of g alone from here until its course is cut, and puts everything back. False when there was no other
+// quiet moment.
+bool Engine::rehearse(std::uint32_t g, Passage& out) {
+    const std::uint32_t i = islands_.of_group[g];
     const Island& island = islands_.list[i];
-    recordings_[i] = std::make_unique<Recording>();
-    Recording& recording = *recordings_[i];
-    recording.island = i;
-    recording.seen.host.resize(island.ranks.size());
-    keep_moment(island, g, recording.first);
-    recording.seen.touched = bit(recording.first.stream);
-    const Arrival& any = groups_[g].arrivals.front();
-    recording.record = stream_of(any.rank, any.stream).record;
-    for (const std::uint32_t rank : island.ranks)
-        ranks_[rank].followed = true;
+    const Arrival any = groups_[g].arrivals.front();
+    const std::uint32_t step = ranks_[any.rank].step;
+    const Picoseconds begin = now_;
+    Kept kept = keep(island);
+    if (step_fingerprint_.size() <= step)
+        step_fingerprint_.resize(step + 1, 0);
+    const std::uint64_t fingerprint = step_fingerprint_[step];
+    EventQueue queue;
+    std::swap(queue, queue_);
+    std::vector<std::uint32_t> dirty_ranks;
+    dirty_ranks.swap(dirty_ranks_);
+    Network::Pending pending = network_.take_pending();
+
+    rehearsal_ = std::make_unique<Recording>();
+    rehearsal_->island = i;
+    rehearsal_->seen.host.resize(island.ranks.size());
+    rehearsal_->seen.touched = bit(any.stream);
+    rehearsal_->record = stream_of(any.rank, any.stream).record;
+    keep_moment(island, g, rehearsal_->first);
+    start_activities(g);
+    solve_network();
+    update_speeds();
+    while (!rehearsal_->over && outcome_ == Outcome::done && next_instant())
+        run_instant();
+    const bool made = rehearsal_->quiet_moments > 0 && make_passage(*rehearsal_, *ranks_[any.rank].code, out);
+
+    for (const Network::Id id : rehearsal_->activities) {
+        if (network_.alive(id))
+            network_.remove(id);
+    }
+    rehearsal_.reset();
+    network_.put_back(std::move(pending));
+    dirty_ranks_.swap(dirty_ranks);
+    std::swap(queue, queue_);
+    step_fingerprint_[step] = fingerprint;
+    outcome_ = Outcome::done;  // what failed ahead of its time will fail in its time
+    message_.clear();
+    now_ = begin;
+    put_back(island, std::move(kept));
+    return made;
 }
 
-void Engine::note_quiet_moment(Recording& recording, std::uint32_t g) {
-    if (recording_ && !extend_path(recording, g)) {
-        stop_following(recording.island);
+Engine::Kept Engine::keep(const Island& island) {
+    Kept kept;
+    for (const std::uint32_t rank : island.ranks) {
+        const RankState& r = ranks_[rank];
+        kept.ranks.push_back(r);
+        kept.accounts.push_back(ledger_.rank(rank));
+        for (std::uint8_t s = 0; s < r.streams; ++s) {
+            kept.streams.push_back(stream_of(rank, s));
+            if (recording_)
+                hold_record(kept.streams.back().record);
+        }
+        const std::size_t slots = program_.ranks[rank].groups.size();
+        const auto first = bubble_before_.begin() + first_group_[rank];
+        kept.bubbles.insert(kept.bubbles.end(), first, first + static_cast<std::ptrdiff_t>(slots));
+    }
+    for (const std::uint32_t inner : island.groups)
+        kept.groups.push_back(groups_[inner]);
+    return kept;
+}
+
+void Engine::put_back(const Island& island, Kept kept) {
+    set_trigger(program::kNone);
+    auto stream = kept.streams.cbegin();
+    auto bubble = kept.bubbles.cbegin();
+    for (std::size_t place = 0; place < island.ranks.size(); ++place) {
+        const std::uint32_t rank = island.ranks[place];
+        ranks_[rank] = kept.ranks[place];
+        ledger_.set_rank(rank, kept.accounts[place]);
+        for (std::uint8_t s = 0; s < ranks_[rank].streams; ++s, ++stream) {
+            if (recording_)
+                drop_record(stream_of(rank, s).record);
+            stream_of(rank, s) = *stream;
+        }
+        const auto slots = static_cast<std::ptrdiff_t>(program_.ranks[rank].groups.size());
+        std::copy_n(bubble, slots, bubble_before_.begin() + first_group_[rank]);
+        bubble += slots;
+    }
+    for (std::size_t inner = 0; inner < island.groups.size(); ++inner) {
+        if (recording_)
+            drop_record(groups_[island.groups[inner]].cause);
+        groups_[island.groups[inner]] = std::move(kept.groups[inner]);
+    }
+}
+
+void Engine::note_quiet_moment(std::uint32_t g) {
+    Recording& recording = *rehearsal_;
+    if (recording_ && !extend_path(g)) {
+        recording.over = true;
         return;
     }
     ++recording.quiet_moments;
@@ -153,7 +240,8 @@ void Engine::note_quiet_moment(Recording& recording, std::uint32_t g) {
 }
 
 // The causes of the call at hand back to the call at the quiet moment before; false when they do not lead there.
-bool Engine::extend_path(Recording& recording, std::uint32_t g) {
+bool Engine::extend_path(std::uint32_t g) {
+    Recording& recording = *rehearsal_;
     const Arrival& any = groups_[g].arrivals.front();
     const std::uint32_t record = stream_of(any.rank, any.stream).record;
     const auto step_of = [&](std::uint32_t at) {
@@ -176,31 +264,10 @@ bool Engine::extend_path(Recording& recording, std::uint32_t g) {
     return true;
 }
 
-void Engine::stop_following(std::uint32_t i) {
-    const Recording& recording = *recordings_[i];
-    const Island& island = islands_.list[i];
-    for (const std::uint32_t rank : island.ranks)
-        ranks_[rank].followed = false;
-    PassageList& list = passages_from_[{island.kind, recording.first.points[recording.first.stream].counter}];
-    Passage passage;
-    if (recording.quiet_moments > 0 && make_passage(recording, *ranks_[island.ranks.front()].code, passage)) {
-        list.passages.push_back(static_cast<std::uint32_t>(passages_.size()));
-        passages_.push_back(std::move(passage));
-    } else {
-        ++list.vain;
-    }
-    recordings_[i].reset();
-}
-
-void Engine::follow_stream(std::uint32_t rank, std::uint8_t stream) {
-    recordings_[islands_.of_rank[rank]]->seen.touched |= bit(stream);
-}
-
 // Inside a passage is what concerns the island alone and does not depend on the time of day.
 void Engine::follow_start(std::uint32_t rank, std::uint8_t stream, const Instruction& in) {
-    const std::uint32_t i = islands_.of_rank[rank];
-    Recording& recording = *recordings_[i];
-    const Island& island = islands_.list[i];
+    Recording& recording = *rehearsal_;
+    const Island& island = islands_.list[recording.island];
     bool inside = in.kind == Instruction::Kind::compute || in.kind == Instruction::Kind::host;
     if (in.kind == Instruction::Kind::collective) {
         const std::uint32_t g = groups_of_[first_group_[rank] + program_.calls[in.payload].slot];
@@ -211,10 +278,7 @@ void Engine::follow_start(std::uint32_t rank, std::uint8_t stream, const Instruc
             recording.seen.met |= 1u << inner;
         }
     }
-    if (!inside) {
-        stop_following(i);
-        return;
-    }
+    recording.over = recording.over || !inside;
     if (rank != island.ranks.front())
         return;  // its waits are those of all
     for (std::uint32_t wait = in.waits; wait < in.waits + in.wait_count; ++wait)
@@ -222,11 +286,9 @@ void Engine::follow_start(std::uint32_t rank, std::uint8_t stream, const Instruc
 }
 
 void Engine::follow_finish(std::uint32_t rank, const Stream& s, const Instruction& in) {
-    Recording& recording = *recordings_[islands_.of_rank[rank]];
-    const std::uint32_t place = islands_.place[rank];
-    recording.finished.push_back({place, in.operation, s.started, now_});
+    rehearsal_->finished.push_back({islands_.place[rank], in.operation, s.started, now_});
     if (in.host_sync) {
-        HostWatch& host = recording.seen.host[place];
+        HostWatch& host = host_watch(rank);
         note_host(host, ranks_[rank].host_clock);
         host.synced = true;
     }
@@ -241,14 +303,14 @@ void Engine::note_host(HostWatch& host, Picoseconds needed) const {
 }
 
 void Engine::follow_compute_start(std::uint32_t rank, const program::CostClass& cost) {
-    HostWatch& host = recordings_[islands_.of_rank[rank]]->seen.host[islands_.place[rank]];
+    HostWatch& host = host_watch(rank);
     note_host(host, ranks_[rank].host_clock + cost.host_first);
     host.floor_given = host.synced;
 }
 
 void Engine::follow_compute_end(std::uint32_t rank) {
     const RankState& r = ranks_[rank];
-    HostWatch& host = recordings_[islands_.of_rank[rank]]->seen.host[islands_.place[rank]];
+    HostWatch& host = host_watch(rank);
     if (host.floor_given)
         return;
     host.exact = host.exact || now_ > r.unfloored;

@@ -22,6 +22,18 @@ public:
     static constexpr std::size_t kBuckets = kAccountCount + 2;
     using Buckets = std::array<Picoseconds, kBuckets>;
 
+    struct Rank {
+        Picoseconds since = 0;
+        Picoseconds waited = 0;
+        std::uint32_t state = static_cast<std::uint32_t>(Account::idle);
+        std::uint32_t moving_mask = 0;
+        std::uint16_t members = 0, messages = 0;
+        bool computing = false;
+        std::array<std::uint8_t, kAccountCount> moving =
+            {};  ///< operations of each kind, fewer than the streams of a rank
+        Buckets bucket = {};
+    };
+
     explicit Ledger(std::size_t ranks) : ranks_(ranks) {}
 
     const Buckets& buckets(std::uint32_t rank) const { return ranks_[rank].bucket; }
@@ -78,6 +90,9 @@ public:
         ranks_[rank].waited += waited;
         moving(rank, to, +1, then);
     }
+    /// All that is kept of a rank, to be put back.
+    Rank rank(std::uint32_t rank) const { return ranks_[rank]; }
+    void set_rank(std::uint32_t rank, const Rank& value) { ranks_[rank] = value; }
     void add_computing(std::uint32_t rank, Picoseconds amount) { ranks_[rank].bucket[kComputing] += amount; }
     /// Moves at most `amount` of the unsettled waiting to an account; returns what was moved.
     Picoseconds settle_waiting(std::uint32_t rank, Account account, Picoseconds amount) {
@@ -89,17 +104,6 @@ public:
     }
 
 private:
-    struct Rank {
-        Picoseconds since = 0;
-        Picoseconds waited = 0;
-        std::uint32_t state = static_cast<std::uint32_t>(Account::idle);
-        std::uint32_t moving_mask = 0;
-        std::uint16_t members = 0, messages = 0;
-        bool computing = false;
-        std::array<std::uint8_t, kAccountCount> moving =
-            {};  ///< operations of each kind, fewer than the streams of a rank
-        Buckets bucket = {};
-    };
     static void choose(Rank& r) {
         if (r.computing)
             r.state = kComputing;

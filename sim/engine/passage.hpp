@@ -21,6 +21,9 @@
 // Then the island's state is set to that of the end, and the next thing that happens to it is the end of the latency of
 // the call at the end. No message can arrive in between, because none was asked for; so nothing is ever taken back.
 //
+// Where a quiet moment has no passage yet, the island rehearses: it runs alone, ahead of the others and on an event queue
+// of its own, until the course is cut; then its state is put back, and it replays like all others of its kind.
+//
 //   fingerprint of an operation   mix(c + T k), c of the passage, T its beginning, k a constant (mixing.hpp)
 //
 // A passage serves all islands of a kind. It is not made where completions are batched (a quantum above 0) or every
@@ -80,7 +83,8 @@ struct HostWatch {
     Picoseconds slack = INT64_MAX;
 };
 
-/// An island while its course is followed. What lies behind the latest quiet moment is dropped in the end.
+/// An island that runs ahead of the others, to see what it goes through. What lies behind the latest quiet moment is
+/// dropped in the end.
 struct Recording {
     struct Finished {
         std::uint32_t place, operation;
@@ -97,7 +101,9 @@ struct Recording {
         std::vector<HostWatch> host;
     };
     std::uint32_t island = 0;
-    std::uint32_t quiet_moments = 0;  ///< after the first
+    std::uint32_t quiet_moments = 0;        ///< after the first
+    bool over = false;                      ///< something came that is not the island's alone
+    std::vector<std::uint32_t> activities;  ///< started on the network
     QuietMoment first, latest;
     std::vector<Finished> finished;
     std::vector<std::pair<std::uint8_t, std::uint32_t>> waits;  ///< (stream, wait of the code) that were met
