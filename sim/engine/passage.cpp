@@ -126,8 +126,9 @@ private:
         made.wait = wait;
         made.skipped =
             w.skip_first >= 0 && recording_.first.counts[stream].loop[static_cast<std::size_t>(w.skip_first)] == 0;
-        made.inside = !made.skipped && (touched_ & bit(w.stream)) != 0;
-        // Of waits that the passage itself decides only the way they grow with the loops matters.
+        made.inside =
+            !made.skipped && needed(w, recording_.first.counts[stream]) > recording_.first.counts[w.stream].completed;
+        // Of waits for what comes in the passage only the way they grow with the loops matters.
         const std::int64_t base = made.inside || made.skipped ? 0 : w.base;
         if (!known_.insert({WaitKey{stream, w.stream, w.skip_first, w.stride, base}, true}).second)
             return;

@@ -15,8 +15,9 @@
 // moment is the one above, and
 //
 //   - streams that stood still in it stand still again: they wait for completions that it does not bring;
-//   - waits inside a loop ask for what they asked for: the loops and the completions of the streams have advanced by
-//     matching numbers, and first iterations are first iterations.
+//   - waits ask for what they asked for: those that were met at the beginning are met; those for what comes later ask for
+//     the same, as the loops and the completions of the streams have advanced by matching numbers; and first iterations
+//     are first iterations.
 //
 // Then the island's state is set to that of the end, and the next thing that happens to it is the end of the latency of
 // the call at the end. No message can arrive in between, because none was asked for; so nothing is ever taken back.
@@ -133,7 +134,7 @@ struct Passage {
     struct WaitCheck {
         std::uint8_t stream = 0;
         bool skipped = false;  ///< first iteration of the loop it skips
-        bool inside = false;  ///< on a stream that the passage moves: asks for the same; otherwise it must be met again
+        bool inside = false;   ///< for what comes in the passage; otherwise it is met at the beginning
         std::uint32_t wait = 0;
     };
     /// Operations that the same members finish at the same times.
