@@ -85,7 +85,7 @@ int compare(const Arguments& arguments) {
     const std::vector<Measurement> measured_b = checked_measurements(options.measured_b, b);
     const auto run = [&](const Scenario& scenario) {
         stats.start_forecast();
-        Result result = forecast(scenario, {.fold = options.fold});
+        Result result = forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time});
         stats.end_forecast(scenario.name, result.events);
         return result;
     };

@@ -52,7 +52,8 @@ int explain(const Arguments& arguments) {
     const Scenario scenario = load_scenario(options.files.front(), options.overrides);
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
     stats.start_forecast();
-    const Explanation explanation = fabricast::explain(scenario, {.fold = options.fold});
+    const Explanation explanation =
+        fabricast::explain(scenario, {.fold = options.fold, .fold_time = options.fold_time});
     stats.end_forecast(scenario.name, explanation.events);
 
     const auto json = [&] { return with_measurements(explain_json(explanation), measured, explanation.run); };

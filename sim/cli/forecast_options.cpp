@@ -41,6 +41,7 @@ void add_forecast_options(Options& options) {
         "measured", po::value<Texts>()->value_name("figure=value"),
         "hold a measured figure against the forecast: step_s, tokens_per_s_per_gpu, mfu or tflops_per_gpu; refused "
         "above the dense peak")("no-fold", "simulate every rank, also those that do the same; the result is the same")(
+        "no-time-fold", "simulate also what recurs inside a step, each time; the result is the same")(
         "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
     options.hidden.add_options()("file", po::value<Texts>());
     options.positional.add("file", -1);
@@ -53,6 +54,7 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
     arguments.overrides = list("set");
     arguments.measured = list("measured");
     arguments.fold = values.count("no-fold") == 0;
+    arguments.fold_time = values.count("no-time-fold") == 0;
     if (values.count("seed")) {
         const auto seed = values["seed"].as<std::string>();
         check_seed(verb, seed);

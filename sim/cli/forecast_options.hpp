@@ -15,11 +15,11 @@ namespace fabricast::cli {
 
 struct ForecastArguments {
     std::vector<std::string> files, overrides, measured;
-    bool json = false, fold = true, quiet = false, no_color = false;
+    bool json = false, fold = true, fold_time = true, quiet = false, no_color = false;
     std::string output;
 };
 
-/// --set, --seed, --json, --output, --measured, --no-fold, --quiet, --no-color and FILE...
+/// --set, --seed, --json, --output, --measured, --no-fold, --no-time-fold, --quiet, --no-color and FILE...
 void add_forecast_options(Options& options);
 
 /// Throws ScenarioError for a seed that is no number and an --output that cannot be written or has another ending than

@@ -122,7 +122,8 @@ int run(const Arguments& arguments) {
     int code = kDone;
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
-        const Result result = forecast(scenarios[i], {.split_waiting = true, .fold = options.fold});
+        const Result result =
+            forecast(scenarios[i], {.split_waiting = true, .fold = options.fold, .fold_time = options.fold_time});
         stats.end_forecast(scenarios[i].name, result.events + (result.waiting ? result.waiting->events : 0));
         code = std::max(code, exit_code(result));
         write_output(options, result, measured);

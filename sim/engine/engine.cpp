@@ -16,11 +16,11 @@ Engine::Engine(const program::Program& program, std::span<const Rate> capacity, 
       network_(capacity, options.quantum),
       ledger_(program.ranks.size()),
       recording_(options.record_timeline || options.track_path) {
-    bind();
+    bind(capacity);
 }
 
 // Lowers the templates and resolves every slot to an index once, so that the loop only follows numbers.
-void Engine::bind() {
+void Engine::bind(std::span<const Rate> capacity) {
     const std::size_t ranks = program_.ranks.size();
     std::map<std::pair<std::uint32_t, std::vector<std::int64_t>>, std::uint32_t> lowered;
     std::vector<std::uint32_t> code_of(ranks);
@@ -90,6 +90,12 @@ void Engine::bind() {
     for (std::size_t d = alone_.size(); d < demands_.size(); ++d)
         alone_.push_back(network_.alone_rate(demands_[d], 0));
     queue_.reserve(ranks * 2 + 1024);
+    if (options_.fold_time && !options_.record_timeline && options_.quantum == 0) {
+        std::vector<const Code*> code;
+        for (const RankState& r : ranks_)
+            code.push_back(r.code);
+        islands_ = find_islands(program_, code, demands_, capacity, alone_);
+    }
 }
 
 EngineResult Engine::run() {
@@ -100,14 +106,7 @@ EngineResult Engine::run() {
     solve_network();
     update_speeds();
     while (outcome_ == Outcome::done && next_instant()) {
-        do {
-            const Event event = queue_.top();
-            queue_.pop();
-            if (!stale(event))
-                dispatch(event);
-        } while (!queue_.empty() && queue_.top().time == now_);
-        solve_network();
-        update_speeds();
+        run_instant();
         if (settled())
             return result();
     }
@@ -120,6 +119,17 @@ EngineResult Engine::run() {
         }
     }
     return result();
+}
+
+void Engine::run_instant() {
+    do {
+        const Event event = queue_.top();
+        queue_.pop();
+        if (!stale(event))
+            dispatch(event);
+    } while (!queue_.empty() && queue_.top().time == now_);
+    solve_network();
+    update_speeds();
 }
 
 // True when what the event announced was put off, or happened, since.
@@ -144,7 +154,10 @@ void Engine::dispatch(const Event& event) {
     set_trigger(program::kNone);
     switch (event.kind()) {
         case EventClass::compute_end: end_compute(event.id()); break;
-        case EventClass::latency_end: start_activities(event.id()); break;
+        case EventClass::latency_end:
+            if (!replayed(event.id()))
+                start_activities(event.id());
+            break;
         case EventClass::message_latency_end: start_message(event.id()); break;
         case EventClass::activity_end: end_activity(event.id()); break;
         case EventClass::delay_end: {
@@ -203,9 +216,15 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
     Stream& s = streams_[r.first_stream + stream];
     if (s.state == StreamState::active || s.state == StreamState::halted)
         return;
+    if (rehearsal_)
+        rehearsal_->seen.touched |= bit(stream);
     for (;;) {
         const Instruction& in = r.code->instructions[s.counter];
         if (in.kind == Instruction::Kind::loop_end) {
+            if (rehearsal_) {
+                rehearsal_->over = true;
+                return;
+            }
             if (++s.loop[in.level] < in.operation) {
                 s.counter = in.payload;
             } else {
@@ -226,6 +245,11 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
                 streams_[r.first_stream + wait.stream].waiters |= bit(stream);
                 return;
             }
+        }
+        if (rehearsal_) {
+            follow_start(rank, stream, in);
+            if (rehearsal_->over)
+                return;
         }
         s.state = StreamState::active;
         s.started = now_;
@@ -263,10 +287,9 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     const Instruction& in = r.code->instructions[s.counter];
     if (step_fingerprint_.size() <= r.step)
         step_fingerprint_.resize(r.step + 1, 0);
-    const std::uint64_t id = (static_cast<std::uint64_t>(r.code->tmpl) << 32) | in.operation;
-    step_fingerprint_[r.step] +=
-        r.copies * mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
-                       static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
+    step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
+    if (rehearsal_)
+        follow_finish(rank, s, in);
     if (recording_) {
         records_[s.record].finished = now_;
         set_trigger(s.record);

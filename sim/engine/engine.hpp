@@ -23,16 +23,21 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/program/deciding_links.hpp"
 #include "models/program/program.hpp"
 #include "sim/engine/code.hpp"
 #include "sim/engine/event_queue.hpp"
+#include "sim/engine/islands.hpp"
 #include "sim/engine/ledger.hpp"
 #include "sim/engine/network.hpp"
+#include "sim/engine/passage.hpp"
 #include "sim/engine/timeline.hpp"
 #include "topologies/graph/links.hpp"
 
@@ -43,6 +48,7 @@ struct EngineOptions {
     bool record_timeline = false;    ///< keep every record (56 bytes an operation)
     bool track_path = false;         ///< keep the chains of causes that are still alive: EngineResult::path
     bool stop_when_periodic = true;  ///< false: run the whole program
+    bool fold_time = true;           ///< replay what recurs (passage.hpp): the same result, except counts of the engine
 };
 
 enum class Outcome : std::uint8_t { done, deadlock, mismatch };
@@ -59,6 +65,7 @@ struct EngineResult {
         accounts;  ///< by rank of the program, over its last complete step
                    ///< (whole run when there is no step end)
     std::uint64_t events = 0, fingerprint = 0, solves = 0, activities_touched = 0;
+    std::uint64_t replays = 0;     ///< passages replayed
     std::vector<Record> timeline;  ///< with record_timeline
     std::vector<Record> path;  ///< with either: chain of causes of the last step end, latest first; cause = next entry
     Picoseconds path_begin = 0, path_end = 0;  ///< the last complete step of the rank that ended it last
@@ -73,7 +80,6 @@ public:
 
 private:
     static constexpr std::size_t kMaxStreams = 32;
-    enum class StreamState : std::uint8_t { ready, blocked, active, halted };
     struct Stream {
         std::uint32_t counter = 0;  ///< program counter
         std::uint32_t record = program::kNone;
@@ -149,8 +155,9 @@ private:
         std::uint32_t id = 0;
     };
 
-    void bind();
+    void bind(std::span<const Rate> capacity);
     bool next_instant();
+    void run_instant();
     bool stale(const Event& event) const;
     void dispatch(const Event& event);
     void run_rank(std::uint32_t rank);
@@ -205,6 +212,37 @@ private:
     void end_delay(std::uint32_t rank, std::uint8_t stream);
     void communication_on(std::uint32_t rank, std::uint8_t stream, bool network, bool nvlink, int change);
 
+    // folding in time, engine_replay.cpp
+    bool replayed(std::uint32_t group);
+    bool quiet(std::uint32_t group);
+    StreamPoint stream_point(const RankState& r, std::uint8_t stream) const;
+    Picoseconds bubble_since(const Island& island, std::size_t place, std::size_t group) const;
+    void keep_moment(const Island& island, std::uint32_t group, QuietMoment& out) const;
+    struct Kept {  ///< an island's state
+        std::vector<RankState> ranks;
+        std::vector<Ledger::Rank> accounts;
+        std::vector<Stream> streams;
+        std::vector<Picoseconds> bubbles;
+        std::vector<GroupState> groups;
+    };
+    Kept keep(const Island& island);
+    void put_back(const Island& island, Kept kept);
+    bool rehearse(std::uint32_t group, Passage& out);
+    void note_quiet_moment(std::uint32_t group);
+    bool extend_path(std::uint32_t group);
+    void follow_start(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    void follow_finish(std::uint32_t rank, const Stream& s, const Instruction& in);
+    void follow_compute_start(std::uint32_t rank, const program::CostClass& cost);
+    void follow_compute_end(std::uint32_t rank);
+    void note_host(HostWatch& host, Picoseconds needed) const;
+    HostWatch& host_watch(std::uint32_t rank) { return rehearsal_->seen.host[islands_.place[rank]]; }
+    bool recurs(const Passage& passage, std::uint32_t group) const;
+    bool streams_recur(const Passage& passage, const RankState& r) const;
+    void replay(std::uint32_t passage, std::uint32_t group);
+    void move_streams(const Passage& passage, const RankState& r);
+    void add_marks(const Passage& passage, const Island& island, std::uint32_t group);
+    void replay_record(std::uint32_t passage, const Arrival& any, const Instruction& in, Picoseconds end);
+
     void end_activity(Network::Id id);
     void end_step(std::uint32_t rank);
     std::uint64_t in_flight(std::uint32_t rank) const;
@@ -249,7 +287,16 @@ private:
     std::vector<std::uint32_t> dirty_ranks_;
     std::vector<StepBoundary> boundaries_;
     std::uint32_t steps_done_ = 0, steps_checked_ = 0;
-    std::vector<Arrival> finishing_;  ///< scratch of finish_collective
+    std::vector<Arrival> finishing_;  ///< scratch of finish_collective and replay
+    struct PassageList {
+        std::vector<std::uint32_t> passages;
+        std::uint32_t vain = 0;  ///< rehearsals that gave none
+    };
+    Islands islands_;                       ///< none: nothing is replayed
+    std::unique_ptr<Recording> rehearsal_;  ///< of the island that runs ahead of the others
+    std::vector<Passage> passages_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, PassageList> passages_from_;  ///< (kind, instruction of the call)
+    std::uint64_t replays_ = 0;
     bool periodic_ = false;
     std::vector<std::uint64_t> step_fingerprint_;
     std::uint64_t events_ = 0;
@@ -262,7 +309,10 @@ private:
         std::uint32_t operation = 0;  ///< operation << 5 | stream
         Picoseconds started = 0, finished = 0;
     };
+    /// Trace::operation of a record that stands for a passage, with its number.
+    static constexpr std::uint32_t kPassageRecord = 1u << 31;
     Record record_of(std::uint32_t trace) const;
+    Record record_of(const Trace& trace) const;
     std::vector<Trace> records_;
     std::vector<Picoseconds> issued_;          ///< by record, with record_timeline
     std::vector<std::uint32_t> free_records_;  ///< nobody names them (never with record_timeline)

@@ -83,17 +83,17 @@ void Engine::share_record(const GroupState& state) {
 }
 
 Record Engine::record_of(std::uint32_t trace) const {
-    const Trace& t = records_[trace];
+    Record record = record_of(records_[trace]);
+    if (!issued_.empty())
+        record.issued = issued_[trace];
+    return record;
+}
+
+Record Engine::record_of(const Trace& t) const {
     const std::uint32_t operation = t.operation >> 5;
     const std::uint32_t label = program_.templates[program_.ranks[t.rank].tmpl].operations[operation].label;
-    return {t.rank,
-            t.cause,
-            label,
-            operation,
-            static_cast<std::uint8_t>(t.operation & 31u),
-            issued_.empty() ? t.started : issued_[trace],
-            t.started,
-            t.finished};
+    return {t.rank,    t.cause,   label,     operation, static_cast<std::uint8_t>(t.operation & 31u),
+            t.started, t.started, t.finished};
 }
 
 void Engine::collect_path(EngineResult& out) const {
@@ -102,11 +102,23 @@ void Engine::collect_path(EngineResult& out) const {
     const std::uint32_t last = boundaries_[steps_done_ - 1].last_record;
     out.path_end = records_[last].finished;
     out.path_begin = out.path_end - out.period;
-    for (std::uint32_t at = last; at != program::kNone; at = records_[at].cause) {
-        out.path.push_back(record_of(at));
+    const auto add = [&](const Trace& trace) {
+        out.path.push_back(record_of(trace));
         out.path.back().cause = static_cast<std::uint32_t>(out.path.size());
-        if (records_[at].started <= out.path_begin)
-            break;
+        return trace.started > out.path_begin;
+    };
+    bool before = true;  // the path begins before what was added last
+    for (std::uint32_t at = last; at != program::kNone && before; at = records_[at].cause) {
+        const Trace& trace = records_[at];
+        if ((trace.operation & kPassageRecord) == 0) {
+            before = add(trace);
+            continue;
+        }
+        const Island& island = islands_.list[islands_.of_rank[trace.rank]];
+        for (const Recording::PathStep& step : passages_[trace.operation & ~kPassageRecord].path) {
+            before = before && add({program::kNone, 0, island.ranks[step.place], step.operation,
+                                    trace.started + step.started, trace.started + step.finished});
+        }
     }
     out.path.back().cause = program::kNone;
 }

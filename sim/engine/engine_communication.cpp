@@ -100,6 +100,8 @@ void Engine::start_activities(std::uint32_t g) {
         if (owners_.size() <= id)
             owners_.resize(id + 1);
         owners_[id] = {Owner::group, g};
+        if (rehearsal_)
+            rehearsal_->activities.push_back(id);
         ++state.pending;
     }
     if (state.pending == 0)

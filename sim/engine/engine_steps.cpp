@@ -94,6 +94,7 @@ EngineResult Engine::result() {
     out.end = now_;
     out.events = events_;
     out.solves = network_.solves();
+    out.replays = replays_;
     out.activities_touched = network_.activities_touched();
     out.steps = steps_done_;
     out.periodic = periodic_;

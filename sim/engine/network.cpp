@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace fabricast::engine {
 namespace {
@@ -80,6 +81,15 @@ void Network::remove(Id id) {
         std::erase(new_activities_, id);
     free_.push_back(id);
     --active_;
+}
+
+Network::Pending Network::take_pending() {
+    return {std::exchange(new_activities_, {}), std::exchange(dirty_links_, {})};
+}
+
+void Network::put_back(Pending pending) {
+    new_activities_ = std::move(pending.activities);
+    dirty_links_ = std::move(pending.links);
 }
 
 void Network::set_capacity(LinkId link, Rate capacity) {
@@ -343,8 +353,8 @@ std::string Network::validate() const {
     }
     for (std::size_t i = 0; i < activities_.size(); ++i) {
         const Activity& activity = activities_[i];
-        if (!activity.alive || (activity.cap > 0 && activity.rate + 1 >= activity.cap))
-            continue;
+        if (!activity.alive || activity.rate == 0 || (activity.cap > 0 && activity.rate + 1 >= activity.cap))
+            continue;  // rate 0: among the pending, taken out
         bool has_bottleneck = false;
         for (const LinkUse& use : activity.demand) {
             const Link& link = links_[index(use.link)];

@@ -53,12 +53,21 @@ public:
     /// Brings the rates up to date. Returns the activities whose finish changed (valid until the next call).
     std::span<const Id> solve(Picoseconds now);
 
+    /// Changes since the last solve, taken out so that others can be solved without them, and put back.
+    struct Pending {
+        std::vector<Id> activities;
+        std::vector<std::uint32_t> links;
+    };
+    Pending take_pending();
+    void put_back(Pending pending);
+
     bool needs_solve() const { return !new_activities_.empty() || !dirty_links_.empty(); }
     Rate rate(Id id) const { return activities_[id].rate; }
     Picoseconds finish(Id id) const { return activities_[id].finish; }
     std::uint32_t version(Id id) const { return activities_[id].version; }
     /// True when the activity ever ran below its `alone` rate (by more than the rounding of a weighted share).
     bool was_slowed(Id id) const { return activities_[id].slowed; }
+    bool alive(Id id) const { return activities_[id].alive; }
     std::size_t active() const { return active_; }
 
     /// Rate of a demand alone on the network: min over links of capacity / coefficient, and cap.
