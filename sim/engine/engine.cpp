@@ -146,7 +146,12 @@ void Engine::dispatch(const Event& event) {
         case EventClass::compute_end: end_compute(event.id()); break;
         case EventClass::latency_end: start_activities(event.id()); break;
         case EventClass::message_latency_end: start_message(event.id()); break;
-        case EventClass::activity_end: end_activity(event.id()); break;
+        case EventClass::activity_end:
+            if (event.id() == Network::kTick)
+                network_.come_back();
+            else
+                end_activity(event.id());
+            break;
         case EventClass::delay_end: {
             const auto rank = static_cast<std::uint32_t>(event.id() / kMaxStreams);
             const auto stream = static_cast<std::uint8_t>(event.id() % kMaxStreams);

@@ -17,8 +17,16 @@
 // Remaining work is 128-bit in (1/1024 byte/s) x ps and lazy: it is brought up to date only when the rate changes.
 // A finish is rounded up to the next picosecond.
 //
-// Quantum q > 0 (0 = exact): completions of one solve that fall within q of the earliest are moved to the latest
-// of them. Never early, at most q late.
+// Activities joined by saturated links are a component. Whatever happens in it before its first completion solves all
+// of it again, so only those that end first are announced: a solve pushes about as many events as there are components.
+//
+// Quantum q > 0 (0 = exact): links are solved at most once a quantum, so that changes of a component closer than q are
+// dealt with together, at the latest of them or q after the solve before. Until then
+//   completions   happen when their bytes have moved, never before; what they held of the links lies idle
+//   starts        on links that carry others wait
+// and what a solve changes never puts anybody ahead of an exact run: a rate that falls counts from the beginning of the
+// window in which its cause happened, one that rises from its end. lateness() sums by how much that can have put off the
+// end of an activity: its wait, and for every change of rate   window x |new - old| / new   (window <= q).
 //
 // Invariants (validate()): no link above capacity; every activity has a saturated link on which its x/w is maximal,
 // or meets its cap.
@@ -33,6 +41,14 @@
 #include "topologies/graph/units.hpp"
 
 namespace fabricast::engine {
+
+/// What a quantum did.
+struct Batching {
+    std::uint64_t completions = 0;  ///< all
+    std::uint64_t put_off = 0;      ///< completions whose share of the links was dealt out later
+    std::uint64_t held = 0;         ///< starts that waited
+    Picoseconds longest = 0;        ///< of all these waits; at most the quantum
+};
 
 class Network {
 public:
@@ -50,15 +66,22 @@ public:
     /// Changes a link's capacity (> 0) from the next solve() on.
     void set_capacity(LinkId link, Rate capacity);
 
-    /// Brings the rates up to date. Returns the activities whose finish changed (valid until the next call).
+    /// Brings the rates up to date. Returns those to look at next, at their finish() (valid until the next call): in each
+    /// component that changed the first to end. What was returned for an activity before is void when its version()
+    /// differs. With a quantum also kTick, at whose finish() come_back() and solve() are due.
     std::span<const Id> solve(Picoseconds now);
 
-    bool needs_solve() const { return !new_activities_.empty() || !dirty_links_.empty(); }
+    bool needs_solve() const { return !new_activities_.empty() || !dirty_links_.empty() || tick_due_; }
+    static constexpr Id kTick = (1u << 29) - 1;
+    void come_back() { tick_due_ = true; }
+
     Rate rate(Id id) const { return activities_[id].rate; }
-    Picoseconds finish(Id id) const { return activities_[id].finish; }
-    std::uint32_t version(Id id) const { return activities_[id].version; }
-    /// True when the activity ever ran below its `alone` rate (by more than the rounding of a weighted share).
+    Picoseconds finish(Id id) const { return id == kTick ? tick_ : finish_of(activities_[id]); }
+    std::uint32_t version(Id id) const { return id == kTick ? tick_version_ : activities_[id].version; }
+    /// True when the activity ever ran below its `alone` rate (by more than the rounding of a weighted share) or waited.
     bool was_slowed(Id id) const { return activities_[id].slowed; }
+    /// By how much its end can be later than without a quantum, given when it was started; 0 without one.
+    Picoseconds lateness(Id id) const { return activities_[id].late; }
     std::size_t active() const { return active_; }
 
     /// Rate of a demand alone on the network: min over links of capacity / coefficient, and cap.
@@ -68,20 +91,26 @@ public:
 
     std::uint64_t solves() const { return solves_; }
     std::uint64_t activities_touched() const { return touched_; }
+    const Batching& batching() const { return batching_; }
 
     /// First broken invariant as a sentence; empty when all hold. Call after solve().
     std::string validate() const;
 
 private:
     using Wide = __int128;
+    static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+    static constexpr Picoseconds kUnknown = -1;
     struct Activity {
         std::span<const LinkUse> demand;
-        std::vector<std::uint32_t> position;  ///< where this activity sits in each link's member list
         Wide remaining = 0;
         Rate rate = 0, next_rate = 0, cap = 0, alone = 0;
-        Picoseconds updated = 0, finish = 0;
-        std::uint32_t weight = 1, version = 0, mark = 0;
-        bool alive = false, slowed = false, frozen = false;
+        Picoseconds updated = 0;
+        Picoseconds finish = kUnknown;  ///< as things stand; kUnknown: not worked out
+        Picoseconds late = 0;
+        std::uint32_t weight = 1, version = 0;
+        std::uint32_t component = kNone;  ///< with a quantum: index into groups_
+        bool alive = false, slowed = false;
+        bool scheduled = false;  ///< returned by a solve, and that still holds
     };
     struct Member {
         Id activity;
@@ -89,31 +118,55 @@ private:
     };
     struct Link {
         Rate capacity;
-        Wide load = 0;  ///< sum of a x in 1/65536 rate units
-        std::vector<Member> members;
-        // scratch of one solve
-        Wide room = 0;
-        std::int64_t demand = 0;  ///< sum of a w over unfrozen members of the set
+        std::int64_t demand = 0;  ///< scratch of one solve: sum of a w over unfrozen members of the set
+        Wide load = 0;            ///< sum of a x in 1/65536 rate units
+        Wide room = 0;            ///< scratch of one solve
         std::uint32_t mark = 0;
-        bool saturated = false, next_saturated = false;
+        bool saturated = false, next_saturated = false, dirty = false;
     };
     struct Level {
         Wide value;
         std::uint32_t link;  ///< or kCap + index for an activity's cap
     };
-
+    // max_min.cpp: rates
     void include(Id id);
     void touch(std::uint32_t link);
     void close_over_saturated();
     void fill();
     bool fill_single(Activity& activity);
-    void freeze(Id id, Wide level);
+    static Wide level_of(const Link& link);
+    void freeze(Activity& activity, Wide level);
     bool grow();
+
+    // network.cpp: when to look again
+    void sort_set();
     void apply(Picoseconds now);
-    Wide level_of(const Link& link) const;
+    void change_rate(Id id, Picoseconds now);
+    void find_components();
+    Id component_of(Id id);
+    void estimate(Id id, Picoseconds now);
+    void announce_first();
+    void announce(Id id);
+    static Picoseconds finish_of(const Activity& activity);
+
+    // quantum.cpp: what is put off
+    Picoseconds due(Id id) const;
+    bool may_solve(Picoseconds now);
+    bool include_waiting();
+    void end_waits(Picoseconds now);
+    void shift_change(Id id, Rate before, Picoseconds passed, Picoseconds now);
+    void leave_group(const Activity& activity);
+    void note_completion(const Activity& activity);
+    void regroup();
+    void set_tick();
+    void set_tick(Picoseconds at);
 
     std::vector<Link> links_;
+    std::vector<std::vector<Member>> members_;  ///< by link
     std::vector<Activity> activities_;
+    std::vector<std::vector<std::uint32_t>> position_;  ///< by activity: where it sits in each of its links' members
+    std::vector<std::uint32_t>
+        marks_;  ///< by activity: epoch_ in the set of this solve, epoch_ + 1 with its rate found
     std::vector<Id> free_;
     std::vector<Id> new_activities_;
     std::vector<std::uint32_t> dirty_links_;
@@ -121,10 +174,40 @@ private:
     std::vector<std::uint32_t> touched_links_;
     std::vector<Level> heap_, levels_;
     std::vector<std::uint32_t> tied_;
-    std::vector<Id> changed_;
     std::size_t closed_ = 0;  ///< members of set_ already expanded
     std::uint32_t epoch_ = 0;
+    bool all_single_ = false;  ///< nobody of the set meets another of it
+
+    struct Component {  ///< scratch of one solve, by its smallest activity
+        Id parent = 0;
+        std::uint32_t size = 0;
+        double estimate = 0;           ///< of its first completion
+        Picoseconds first = 0;         ///< the same, exact
+        Picoseconds longest_wait = 0;  ///< of those that start
+        std::uint32_t group = kNone;
+    };
+    std::vector<Component> components_;
+    std::vector<double> estimate_;  ///< of the finish, by activity
+    std::vector<Id> candidates_;    ///< those that may be the first to end
+    std::vector<Id> look_at_;
+
+    // with a quantum only
+    struct Group {  ///< a component as the last solve left it
+        std::uint32_t members = 0;
+        Picoseconds first_end = kUnknown;  ///< since then
+    };
     Picoseconds quantum_;
+    std::vector<Group> groups_;
+    std::vector<std::uint32_t> free_groups_;
+    std::vector<Picoseconds> solved_;     ///< by link: when last
+    std::vector<Id> waiting_;             ///< to start
+    std::vector<std::uint32_t> put_off_;  ///< links to solve
+    std::uint64_t ended_ = 0;             ///< completions since the last call of solve
+    Picoseconds tick_ = INT64_MAX;        ///< none
+    std::uint32_t tick_version_ = 0;
+    bool tick_due_ = false;
+    Batching batching_;
+
     std::size_t active_ = 0;
     std::uint64_t solves_ = 0, touched_ = 0;
 };

@@ -1,0 +1,174 @@
+// Network: the rates. From what changed over saturated links to everybody concerned, then progressive filling.
+#include <algorithm>
+
+#include "sim/engine/network.hpp"
+
+namespace fabricast::engine {
+namespace {
+
+constexpr int kLevelBits = 20;
+constexpr std::uint32_t kCap = 0x80000000u;
+
+}  // namespace
+
+Network::Wide Network::level_of(const Link& link) { return (std::max<Wide>(link.room, 0) << kLevelBits) / link.demand; }
+
+void Network::include(Id id) {
+    if (marks_[id] >= epoch_)
+        return;
+    marks_[id] = epoch_;
+    set_.push_back(id);
+}
+
+void Network::touch(std::uint32_t l) {
+    Link& link = links_[l];
+    if (link.mark == epoch_)
+        return;
+    link.mark = epoch_;
+    touched_links_.push_back(l);
+    if (link.saturated || link.next_saturated) {
+        for (const Member& member : members_[l])
+            include(member.activity);
+    }
+}
+
+void Network::close_over_saturated() {
+    for (; closed_ < set_.size(); ++closed_) {
+        for (const LinkUse& use : activities_[set_[closed_]].demand)
+            touch(static_cast<std::uint32_t>(index(use.link)));
+    }
+}
+
+void Network::freeze(Activity& activity, Wide level) {
+    activity.next_rate = std::max<Rate>(1, static_cast<Rate>((activity.weight * level) >> kLevelBits));
+    for (const LinkUse& use : activity.demand) {
+        Link& link = links_[index(use.link)];
+        link.room -= static_cast<Wide>(use.coefficient) * activity.next_rate;
+        link.demand -= static_cast<std::int64_t>(use.coefficient) * activity.weight;
+    }
+}
+
+// An activity that meets no other of the set: its rate is the smallest level of its links, no heap needed. False when
+// it does meet others.
+bool Network::fill_single(Activity& activity) {
+    for (const LinkUse& use : activity.demand) {
+        if (links_[index(use.link)].demand != static_cast<std::int64_t>(use.coefficient) * activity.weight)
+            return false;
+    }
+    Wide best = activity.cap > 0 ? (static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight : -1;
+    Wide last_room = -1, last_level = 0;
+    std::int64_t last_demand = 0;
+    levels_.clear();
+    for (const LinkUse& use : activity.demand) {
+        Link& link = links_[index(use.link)];
+        if (link.room != last_room || link.demand != last_demand) {  // a division saved on rings of equal links
+            last_room = link.room;
+            last_demand = link.demand;
+            last_level = level_of(link);
+        }
+        if (best < 0 || last_level < best)
+            best = last_level;
+        levels_.push_back({last_level, static_cast<std::uint32_t>(index(use.link))});
+    }
+    for (const Level& level : levels_)
+        links_[level.link].next_saturated = level.value == best;
+    freeze(activity, best);
+    return true;
+}
+
+// Progressive filling. Levels never fall while others freeze, so a lazily refreshed min-heap is exact.
+void Network::fill() {
+    for (const std::uint32_t l : touched_links_) {
+        Link& link = links_[l];
+        link.room = (static_cast<Wide>(link.capacity) << 16) - link.load;
+        link.demand = 0;
+        link.next_saturated = false;
+    }
+    for (const Id id : set_) {
+        const Activity& activity = activities_[id];
+        marks_[id] = epoch_;
+        for (const LinkUse& use : activity.demand) {
+            Link& link = links_[index(use.link)];
+            link.room += static_cast<Wide>(use.coefficient) * activity.rate;
+            link.demand += static_cast<std::int64_t>(use.coefficient) * activity.weight;
+        }
+    }
+    all_single_ = true;
+    for (const Id id : set_) {
+        if (fill_single(activities_[id]))
+            marks_[id] = epoch_ + 1;
+        else
+            all_single_ = false;
+    }
+    if (all_single_)
+        return;
+    const auto higher = [](const Level& a, const Level& b) { return a.value > b.value; };
+    heap_.clear();
+    for (const std::uint32_t l : touched_links_) {
+        if (links_[l].demand > 0)
+            heap_.push_back({level_of(links_[l]), l});
+    }
+    for (std::uint32_t i = 0; i < set_.size(); ++i) {
+        const Activity& activity = activities_[set_[i]];
+        if (activity.cap > 0 && marks_[set_[i]] == epoch_)
+            heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
+    }
+    std::make_heap(heap_.begin(), heap_.end(), higher);
+    while (!heap_.empty()) {
+        Wide level = -1;
+        tied_.clear();
+        while (!heap_.empty() && (level < 0 || heap_.front().value <= level)) {
+            std::pop_heap(heap_.begin(), heap_.end(), higher);
+            Level candidate = heap_.back();
+            heap_.pop_back();
+            if ((candidate.link & kCap) != 0) {
+                if (marks_[set_[candidate.link & ~kCap]] != epoch_)
+                    continue;
+            } else {
+                const Link& link = links_[candidate.link];
+                if (link.demand == 0)
+                    continue;
+                const Wide current = level_of(link);
+                if (current > candidate.value) {
+                    candidate.value = current;
+                    heap_.push_back(candidate);
+                    std::push_heap(heap_.begin(), heap_.end(), higher);
+                    continue;
+                }
+            }
+            level = candidate.value;
+            tied_.push_back(candidate.link);
+        }
+        for (const std::uint32_t t : tied_) {
+            if ((t & kCap) != 0) {
+                const Id id = set_[t & ~kCap];
+                if (marks_[id] == epoch_)
+                    freeze(activities_[id], level);
+                marks_[id] = epoch_ + 1;
+                continue;
+            }
+            links_[t].next_saturated = true;
+            for (const Member& member : members_[t]) {
+                if (marks_[member.activity] != epoch_)
+                    continue;
+                marks_[member.activity] = epoch_ + 1;
+                freeze(activities_[member.activity], level);
+            }
+        }
+    }
+}
+
+// Links that became saturated and have users outside the set draw those in.
+bool Network::grow() {
+    const std::size_t before = set_.size();
+    for (std::size_t i = 0; i < touched_links_.size(); ++i) {
+        const Link& link = links_[touched_links_[i]];
+        if (!link.next_saturated || link.saturated)
+            continue;
+        for (const Member& member : members_[touched_links_[i]])
+            include(member.activity);
+    }
+    return set_.size() != before;
+}
+
+}  // namespace fabricast::engine
