@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kLevelBits = 20;
 constexpr std::uint32_t kCap = 0x80000000u;
+constexpr int kSharedTries = 64;  ///< after so many that meet others nobody is expected to be alone
 
 }  // namespace
 
@@ -34,33 +35,38 @@ void Network::touch(std::uint32_t l) {
 
 void Network::close_over_saturated() {
     for (; closed_ < set_.size(); ++closed_) {
-        for (const LinkUse& use : activities_[set_[closed_]].demand)
-            touch(static_cast<std::uint32_t>(index(use.link)));
+        for (const Use& use : uses(set_[closed_]))
+            touch(use.link);
     }
 }
 
-void Network::freeze(Activity& activity, Wide level) {
-    activity.next_rate = std::max<Rate>(1, static_cast<Rate>((activity.weight * level) >> kLevelBits));
-    for (const LinkUse& use : activity.demand) {
-        Link& link = links_[index(use.link)];
-        link.room -= static_cast<Wide>(use.coefficient) * activity.next_rate;
-        link.demand -= static_cast<std::int64_t>(use.coefficient) * activity.weight;
+void Network::freeze(Id id, Wide level) {
+    const std::uint32_t weight = demands_[id].weight;
+    const Rate rate = std::max<Rate>(1, static_cast<Rate>((weight * level) >> kLevelBits));
+    rates_[id].next = rate;
+    marks_[id] = epoch_ + 1;
+    for (const Use& use : uses(id)) {
+        Link& link = links_[use.link];
+        link.room -= static_cast<Wide>(use.coefficient) * rate;
+        link.demand -= static_cast<std::int64_t>(use.coefficient) * weight;
     }
 }
 
 // An activity that meets no other of the set: its rate is the smallest level of its links, no heap needed. False when
 // it does meet others.
-bool Network::fill_single(Activity& activity) {
-    for (const LinkUse& use : activity.demand) {
-        if (links_[index(use.link)].demand != static_cast<std::int64_t>(use.coefficient) * activity.weight)
+bool Network::fill_single(Id id) {
+    const std::uint32_t weight = demands_[id].weight;
+    for (const Use& use : uses(id)) {
+        if (links_[use.link].demand != static_cast<std::int64_t>(use.coefficient) * weight)
             return false;
     }
-    Wide best = activity.cap > 0 ? (static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight : -1;
+    const Rate cap = activities_[id].cap;
+    Wide best = cap > 0 ? (static_cast<Wide>(cap) << kLevelBits) / weight : -1;
     Wide last_room = -1, last_level = 0;
     std::int64_t last_demand = 0;
     levels_.clear();
-    for (const LinkUse& use : activity.demand) {
-        Link& link = links_[index(use.link)];
+    for (const Use& use : uses(id)) {
+        const Link& link = links_[use.link];
         if (link.room != last_room || link.demand != last_demand) {  // a division saved on rings of equal links
             last_room = link.room;
             last_demand = link.demand;
@@ -68,11 +74,11 @@ bool Network::fill_single(Activity& activity) {
         }
         if (best < 0 || last_level < best)
             best = last_level;
-        levels_.push_back({last_level, static_cast<std::uint32_t>(index(use.link))});
+        levels_.push_back({last_level, use.link});
     }
     for (const Level& level : levels_)
         links_[level.link].next_saturated = level.value == best;
-    freeze(activity, best);
+    freeze(id, best);
     return true;
 }
 
@@ -85,20 +91,22 @@ void Network::fill() {
         link.next_saturated = false;
     }
     for (const Id id : set_) {
-        const Activity& activity = activities_[id];
         marks_[id] = epoch_;
-        for (const LinkUse& use : activity.demand) {
-            Link& link = links_[index(use.link)];
-            link.room += static_cast<Wide>(use.coefficient) * activity.rate;
-            link.demand += static_cast<std::int64_t>(use.coefficient) * activity.weight;
+        const Rate rate = rates_[id].now;
+        const std::uint32_t weight = demands_[id].weight;
+        for (const Use& use : uses(id)) {
+            Link& link = links_[use.link];
+            link.room += static_cast<Wide>(use.coefficient) * rate;
+            link.demand += static_cast<std::int64_t>(use.coefficient) * weight;
         }
     }
     all_single_ = true;
-    for (const Id id : set_) {
-        if (fill_single(activities_[id]))
-            marks_[id] = epoch_ + 1;
-        else
+    int shared = 0;
+    for (std::size_t i = 0; i < set_.size() && shared < kSharedTries; ++i) {
+        if (!fill_single(set_[i])) {
             all_single_ = false;
+            ++shared;
+        }
     }
     if (all_single_)
         return;
@@ -109,9 +117,9 @@ void Network::fill() {
             heap_.push_back({level_of(links_[l]), l});
     }
     for (std::uint32_t i = 0; i < set_.size(); ++i) {
-        const Activity& activity = activities_[set_[i]];
-        if (activity.cap > 0 && marks_[set_[i]] == epoch_)
-            heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
+        const Rate cap = activities_[set_[i]].cap;
+        if (cap > 0 && marks_[set_[i]] == epoch_)
+            heap_.push_back({(static_cast<Wide>(cap) << kLevelBits) / demands_[set_[i]].weight, kCap | i});
     }
     std::make_heap(heap_.begin(), heap_.end(), higher);
     while (!heap_.empty()) {
@@ -143,16 +151,13 @@ void Network::fill() {
             if ((t & kCap) != 0) {
                 const Id id = set_[t & ~kCap];
                 if (marks_[id] == epoch_)
-                    freeze(activities_[id], level);
-                marks_[id] = epoch_ + 1;
+                    freeze(id, level);
                 continue;
             }
             links_[t].next_saturated = true;
             for (const Member& member : members_[t]) {
-                if (marks_[member.activity] != epoch_)
-                    continue;
-                marks_[member.activity] = epoch_ + 1;
-                freeze(activities_[member.activity], level);
+                if (marks_[member.activity] == epoch_)
+                    freeze(member.activity, level);
             }
         }
     }

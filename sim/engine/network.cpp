@@ -2,6 +2,7 @@
 #include "sim/engine/network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 namespace fabricast::engine {
@@ -39,7 +40,8 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
     if (free_.empty()) {
         id = static_cast<Id>(activities_.size());
         activities_.emplace_back();
-        position_.emplace_back();
+        rates_.emplace_back();
+        demands_.emplace_back();
         marks_.push_back(0);
         components_.emplace_back();
         estimate_.push_back(0);
@@ -48,24 +50,29 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
         free_.pop_back();
     }
     Activity& activity = activities_[id];
-    activity.demand = demand;
     activity.remaining = static_cast<Wide>(work) * kWorkPerByte;
-    activity.rate = 0;
+    rates_[id] = {};
     activity.cap = cap;
     activity.alone = alone;
     activity.updated = now;
     activity.finish = kUnknown;
     activity.late = 0;
-    activity.weight = weight;
     activity.component = kNone;
     activity.alive = true;
     activity.slowed = activity.scheduled = false;
-    std::vector<std::uint32_t>& position = position_[id];
-    position.resize(demand.size());
-    for (std::uint32_t entry = 0; entry < demand.size(); ++entry) {
-        std::vector<Member>& members = members_[index(demand[entry].link)];
-        position[entry] = static_cast<std::uint32_t>(members.size());
-        members.push_back({id, entry});
+    Demand& own = demands_[id];
+    own.weight = weight;
+    own.count = static_cast<std::uint32_t>(demand.size());
+    if (own.count > own.room) {
+        own.room = std::bit_ceil(own.count);
+        own.first = static_cast<std::uint32_t>(uses_.size());
+        uses_.resize(uses_.size() + own.room);
+    }
+    std::uint32_t at = own.first;
+    for (const LinkUse& use : demand) {
+        const auto l = static_cast<std::uint32_t>(index(use.link));
+        uses_[at] = {l, static_cast<std::uint32_t>(members_[l].size()), use.coefficient};
+        members_[l].push_back({id, at++});
     }
     new_activities_.push_back(id);
     ++active_;
@@ -75,30 +82,27 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
 void Network::remove(Id id) {
     Activity& activity = activities_[id];
     assert(activity.alive);
-    const std::vector<std::uint32_t>& positions = position_[id];
-    for (std::uint32_t entry = 0; entry < activity.demand.size(); ++entry) {
-        const LinkUse& use = activity.demand[entry];
-        const std::size_t l = index(use.link);
-        Link& link = links_[l];
-        std::vector<Member>& members = members_[l];
-        const std::uint32_t position = positions[entry];
+    const Rate rate = rates_[id].now;
+    for (const Use& use : uses(id)) {
+        Link& link = links_[use.link];
+        std::vector<Member>& members = members_[use.link];
         const Member last = members.back();
-        members[position] = last;
-        position_[last.activity][last.entry] = position;
+        members[use.position] = last;
+        uses_[last.use].position = use.position;
         members.pop_back();
-        link.load -= static_cast<Wide>(use.coefficient) * activity.rate;
+        link.load -= static_cast<Wide>(use.coefficient) * rate;
         if (members.empty()) {
             link.saturated = false;
         } else if (link.saturated && !link.dirty) {
             link.dirty = true;
-            dirty_links_.push_back(static_cast<std::uint32_t>(l));
+            dirty_links_.push_back(use.link);
         }
     }
     if (quantum_ > 0)
         note_completion(activity);
     activity.alive = false;
     ++activity.version;
-    if (activity.rate == 0) {
+    if (rate == 0) {
         std::erase(new_activities_, id);
         std::erase(waiting_, id);
     }
@@ -126,10 +130,11 @@ Picoseconds Network::duration(Bytes work, Rate rate) {
     return static_cast<Picoseconds>(divide_up(static_cast<Wide>(work) * kWorkPerByte, rate));
 }
 
-Picoseconds Network::finish_of(const Activity& activity) {
+Picoseconds Network::finish_of(Id id) const {
+    const Activity& activity = activities_[id];
     if (activity.finish != kUnknown)
         return activity.finish;
-    return activity.updated + static_cast<Picoseconds>(divide_up(activity.remaining, activity.rate));
+    return activity.updated + static_cast<Picoseconds>(divide_up(activity.remaining, rates_[id].now));
 }
 
 std::span<const Network::Id> Network::solve(Picoseconds now) {
@@ -197,22 +202,23 @@ void Network::apply(Picoseconds now) {
     announce_first();
     if (quantum_ > 0) {
         regroup();
-        set_tick();
+        set_tick(now);
     }
 }
 
 // What was announced for it is void then.
 void Network::change_rate(Id id, Picoseconds now) {
     Activity& activity = activities_[id];
-    if (activity.next_rate == activity.rate)
+    Rates& rates = rates_[id];
+    if (rates.next == rates.now)
         return;
-    const Rate before = activity.rate;
+    const Rate before = rates.now;
     const Picoseconds passed = now - activity.updated;
     activity.remaining = std::max<Wide>(0, activity.remaining - static_cast<Wide>(before) * passed);
-    activity.rate = activity.next_rate;
+    rates.now = rates.next;
     activity.updated = now;
     activity.finish = kUnknown;
-    activity.slowed = activity.slowed || activity.rate + 1 < activity.alone;
+    activity.slowed = activity.slowed || rates.now + 1 < activity.alone;
     activity.scheduled = false;
     ++activity.version;
     if (quantum_ > 0)
@@ -221,7 +227,7 @@ void Network::change_rate(Id id, Picoseconds now) {
 
 void Network::announce(Id id) {
     Activity& activity = activities_[id];
-    activity.finish = finish_of(activity);
+    activity.finish = finish_of(id);
     activity.scheduled = true;
     look_at_.push_back(id);
 }
@@ -258,7 +264,7 @@ void Network::estimate(Id id, Picoseconds now) {
     const Activity& activity = activities_[id];
     estimate_[id] = activity.finish != kUnknown ? static_cast<double>(activity.finish)
                                                 : static_cast<double>(activity.updated) +
-                                                      real(activity.remaining) / static_cast<double>(activity.rate);
+                                                      real(activity.remaining) / static_cast<double>(rates_[id].now);
     Component& component = components_[component_of(id)];
     component.estimate = std::min(component.estimate, estimate_[id]);
     ++component.size;
@@ -272,7 +278,7 @@ void Network::announce_first() {
         Component& component = components_[component_of(id)];
         const double limit = component.estimate + static_cast<double>(quantum_);
         if (estimate_[id] <= limit + 4 + limit * 0x1p-48) {
-            activity.finish = finish_of(activity);
+            activity.finish = finish_of(id);
             component.first = std::min(component.first, activity.finish);
             candidates_.push_back(id);
         } else if (activity.scheduled) {
@@ -294,43 +300,39 @@ void Network::announce_first() {
 std::string Network::validate() const {
     for (std::size_t l = 0; l < links_.size(); ++l) {
         Wide load = 0;
-        for (const Member& member : members_[l]) {
-            const Activity& activity = activities_[member.activity];
-            load += static_cast<Wide>(activity.demand[member.entry].coefficient) * activity.rate;
-        }
+        for (const Member& member : members_[l])
+            load += static_cast<Wide>(uses_[member.use].coefficient) * rates_[member.activity].now;
         if (load != links_[l].load)
             return "link " + std::to_string(l) + ": the kept load differs from the sum of its members";
         // An activity may be held at the smallest rate 1 on a link that is already full.
         Wide slack = 0;
         for (const Member& member : members_[l]) {
-            if (activities_[member.activity].rate == 1)
-                slack += activities_[member.activity].demand[member.entry].coefficient;
+            if (rates_[member.activity].now == 1)
+                slack += uses_[member.use].coefficient;
         }
         if (load - slack > (static_cast<Wide>(links_[l].capacity) << 16))
             return "link " + std::to_string(l) + " is over capacity";
     }
-    for (std::size_t i = 0; i < activities_.size(); ++i) {
-        const Activity& activity = activities_[i];
-        if (!activity.alive || activity.rate == 0 || (activity.cap > 0 && activity.rate + 1 >= activity.cap))
+    for (Id id = 0; id < activities_.size(); ++id) {
+        const Rate rate = rates_[id].now, cap = activities_[id].cap;
+        if (!activities_[id].alive || rate == 0 || (cap > 0 && rate + 1 >= cap))
             continue;
         bool has_bottleneck = false;
-        for (const LinkUse& use : activity.demand) {
-            const Link& link = links_[index(use.link)];
-            if (!link.saturated)
+        for (const Use& use : uses(id)) {
+            if (!links_[use.link].saturated)
                 continue;
             bool maximal = true;
-            for (const Member& member : members_[index(use.link)]) {
-                const Activity& other = activities_[member.activity];
+            for (const Member& member : members_[use.link]) {
                 // rates are rounded down: compare x/w with one unit of slack
-                if (static_cast<Wide>(other.rate) * activity.weight >
-                    static_cast<Wide>(activity.rate + 1) * other.weight) {
+                if (static_cast<Wide>(rates_[member.activity].now) * demands_[id].weight >
+                    static_cast<Wide>(rate + 1) * demands_[member.activity].weight) {
                     maximal = false;
                 }
             }
             has_bottleneck = has_bottleneck || maximal;
         }
         if (!has_bottleneck)
-            return "activity " + std::to_string(i) + " has no saturated link where its share is maximal";
+            return "activity " + std::to_string(id) + " has no saturated link where its share is maximal";
     }
     return {};
 }

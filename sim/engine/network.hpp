@@ -57,7 +57,7 @@ public:
     /// capacity: one entry a link, each > 0.
     explicit Network(std::span<const Rate> capacity, Picoseconds quantum = 0);
 
-    /// Starts moving `work` bytes. `demand` must outlive the activity; coefficients > 0, links distinct.
+    /// Starts moving `work` bytes. Coefficients > 0, links distinct.
     /// weight >= 1; cap 0 = none. Takes effect at the next solve(). work > 0.
     /// `alone` = alone_rate(demand, cap), kept by callers that start the same demand often.
     Id start(std::span<const LinkUse> demand, Bytes work, std::uint32_t weight, Rate cap, Rate alone, Picoseconds now);
@@ -75,8 +75,8 @@ public:
     static constexpr Id kTick = (1u << 29) - 1;
     void come_back() { tick_due_ = true; }
 
-    Rate rate(Id id) const { return activities_[id].rate; }
-    Picoseconds finish(Id id) const { return id == kTick ? tick_ : finish_of(activities_[id]); }
+    Rate rate(Id id) const { return rates_[id].now; }
+    Picoseconds finish(Id id) const { return id == kTick ? tick_ : finish_of(id); }
     std::uint32_t version(Id id) const { return id == kTick ? tick_version_ : activities_[id].version; }
     /// True when the activity ever ran below its `alone` rate (by more than the rounding of a weighted share) or waited.
     bool was_slowed(Id id) const { return activities_[id].slowed; }
@@ -101,20 +101,33 @@ private:
     static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
     static constexpr Picoseconds kUnknown = -1;
     struct Activity {
-        std::span<const LinkUse> demand;
         Wide remaining = 0;
-        Rate rate = 0, next_rate = 0, cap = 0, alone = 0;
+        Rate cap = 0, alone = 0;
         Picoseconds updated = 0;
         Picoseconds finish = kUnknown;  ///< as things stand; kUnknown: not worked out
         Picoseconds late = 0;
-        std::uint32_t weight = 1, version = 0;
+        std::uint32_t version = 0;
         std::uint32_t component = kNone;  ///< with a quantum: index into groups_
         bool alive = false, slowed = false;
         bool scheduled = false;  ///< returned by a solve, and that still holds
     };
+    // What the solver walks over is packed apart, by activity: a large component is read from memory several times.
+    struct Rates {
+        Rate now = 0, next = 0;
+    };
+    struct Demand {
+        std::uint32_t first = 0, count = 0;  ///< of uses_
+        std::uint32_t weight = 1;
+        std::uint32_t room = 0;  ///< for so many uses
+    };
+    struct Use {
+        std::uint32_t link;
+        std::uint32_t position;  ///< among the members of the link
+        std::uint64_t coefficient;
+    };
     struct Member {
         Id activity;
-        std::uint32_t entry;  ///< index into the activity's demand
+        std::uint32_t use;  ///< index into uses_
     };
     struct Link {
         Rate capacity;
@@ -129,13 +142,15 @@ private:
         std::uint32_t link;  ///< or kCap + index for an activity's cap
     };
     // max_min.cpp: rates
+    std::span<Use> uses(Id id) { return {uses_.data() + demands_[id].first, demands_[id].count}; }
+    std::span<const Use> uses(Id id) const { return {uses_.data() + demands_[id].first, demands_[id].count}; }
     void include(Id id);
     void touch(std::uint32_t link);
     void close_over_saturated();
     void fill();
-    bool fill_single(Activity& activity);
+    bool fill_single(Id id);
     static Wide level_of(const Link& link);
-    void freeze(Activity& activity, Wide level);
+    void freeze(Id id, Wide level);
     bool grow();
 
     // network.cpp: when to look again
@@ -147,7 +162,7 @@ private:
     void estimate(Id id, Picoseconds now);
     void announce_first();
     void announce(Id id);
-    static Picoseconds finish_of(const Activity& activity);
+    Picoseconds finish_of(Id id) const;
 
     // quantum.cpp: what is put off
     Picoseconds due(Id id) const;
@@ -158,13 +173,15 @@ private:
     void leave_group(const Activity& activity);
     void note_completion(const Activity& activity);
     void regroup();
-    void set_tick();
-    void set_tick(Picoseconds at);
+    void set_tick(Picoseconds now);
+    void set_tick(Picoseconds at, Picoseconds now);
 
     std::vector<Link> links_;
     std::vector<std::vector<Member>> members_;  ///< by link
     std::vector<Activity> activities_;
-    std::vector<std::vector<std::uint32_t>> position_;  ///< by activity: where it sits in each of its links' members
+    std::vector<Rates> rates_;
+    std::vector<Demand> demands_;
+    std::vector<Use> uses_;
     std::vector<std::uint32_t>
         marks_;  ///< by activity: epoch_ in the set of this solve, epoch_ + 1 with its rate found
     std::vector<Id> free_;

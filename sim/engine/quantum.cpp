@@ -8,10 +8,9 @@ namespace fabricast::engine {
 // When a link may be solved again; of a start the latest of its links that carry others.
 Picoseconds Network::due(Id id) const {
     Picoseconds latest = -quantum_;
-    for (const LinkUse& use : activities_[id].demand) {
-        const std::size_t l = index(use.link);
-        if (links_[l].load > 0)
-            latest = std::max(latest, solved_[l] + quantum_);
+    for (const Use& use : uses(id)) {
+        if (links_[use.link].load > 0)
+            latest = std::max(latest, solved_[use.link] + quantum_);
     }
     return latest;
 }
@@ -61,9 +60,9 @@ bool Network::may_solve(Picoseconds now) {
     if (!dirty_links_.empty() || !new_activities_.empty())
         return true;
     if (look_back)
-        set_tick();
+        set_tick(now);
     else
-        set_tick(earliest);
+        set_tick(earliest, now);
     return false;
 }
 
@@ -71,10 +70,10 @@ bool Network::may_solve(Picoseconds now) {
 bool Network::include_waiting() {
     const std::size_t before = set_.size();
     std::erase_if(waiting_, [&](Id id) {
-        const Activity& activity = activities_[id];
-        const bool touched = marks_[id] >= epoch_ ||
-                             std::any_of(activity.demand.begin(), activity.demand.end(),
-                                         [&](const LinkUse& use) { return links_[index(use.link)].mark == epoch_; });
+        const std::span<const Use> all = uses(id);
+        const bool touched = marks_[id] >= epoch_ || std::any_of(all.begin(), all.end(), [&](const Use& use) {
+                                 return links_[use.link].mark == epoch_;
+                             });
         if (touched)
             include(id);
         return touched;
@@ -87,7 +86,7 @@ void Network::end_waits(Picoseconds now) {
         solved_[l] = now;
     for (const Id id : set_) {
         Activity& activity = activities_[id];
-        if (activity.rate != 0 || activity.updated == now)
+        if (rates_[id].now != 0 || activity.updated == now)
             continue;
         activity.late = now - activity.updated;
         activity.slowed = true;
@@ -108,7 +107,7 @@ void Network::shift_change(Id id, Rate before, Picoseconds passed, Picoseconds n
         window = std::max(window, now - first_end);
     batching_.longest = std::max(batching_.longest, window);
     window = std::min(window, passed);
-    const Rate after = activity.rate;
+    const Rate after = rates_[id].now;
     if (after < before)
         activity.remaining += static_cast<Wide>(before - after) * window;
     const Wide behind = static_cast<Wide>(after < before ? before - after : after - before) * window;
@@ -152,7 +151,7 @@ void Network::regroup() {
     }
 }
 
-void Network::set_tick() {
+void Network::set_tick(Picoseconds now) {
     Picoseconds earliest = INT64_MAX;
     for (const std::uint32_t l : put_off_) {
         if (links_[l].dirty)
@@ -161,13 +160,13 @@ void Network::set_tick() {
     for (const Id id : waiting_)
         earliest = std::min(earliest, due(id));
     tick_ = INT64_MAX;
-    set_tick(earliest);
+    set_tick(earliest, now);
 }
 
-void Network::set_tick(Picoseconds at) {
+void Network::set_tick(Picoseconds at, Picoseconds now) {
     if (at >= tick_)
         return;
-    tick_ = at;
+    tick_ = std::max(at, now);
     ++tick_version_;
     look_at_.push_back(kTick);
 }
