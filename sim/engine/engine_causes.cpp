@@ -1,5 +1,7 @@
 // Records of operations and the chains of their causes. A record lives while a stream, a later record or a waiting
 // message names it, so that the causes of everything in flight are at hand without keeping the whole run.
+#include <algorithm>
+
 #include "sim/engine/engine.hpp"
 
 namespace fabricast::engine {
@@ -25,6 +27,8 @@ void Engine::set_cause(std::uint32_t record, std::uint32_t cause) {
 std::uint32_t Engine::new_record() {
     if (free_records_.empty()) {
         records_.emplace_back();
+        if (options_.quantum > 0)
+            late_.push_back(0);
         return static_cast<std::uint32_t>(records_.size() - 1);
     }
     const std::uint32_t record = free_records_.back();
@@ -97,6 +101,8 @@ Record Engine::record_of(std::uint32_t trace) const {
 }
 
 void Engine::collect_path(EngineResult& out) const {
+    const bool bounded = options_.quantum > 0 && recording_ && steps_done_ > 0 && !buffered_;
+    out.late = options_.quantum > 0 && !bounded ? -1 : 0;
     if (!recording_ || steps_done_ == 0)
         return;
     const std::uint32_t last = boundaries_[steps_done_ - 1].last_record;
@@ -104,11 +110,17 @@ void Engine::collect_path(EngineResult& out) const {
     out.path_begin = out.path_end - out.period;
     for (std::uint32_t at = last; at != program::kNone; at = records_[at].cause) {
         out.path.push_back(record_of(at));
+        if (bounded)
+            out.late += late_[at];
         out.path.back().cause = static_cast<std::uint32_t>(out.path.size());
         if (records_[at].started <= out.path_begin)
             break;
     }
     out.path.back().cause = program::kNone;
+    Picoseconds lost = 0;
+    for (std::size_t l = 0; bounded && l < lost_.size(); ++l)
+        lost = std::max(lost, lost_[l] - (lost_before_.empty() ? 0 : lost_before_[l]));
+    out.late += lost;
 }
 
 }  // namespace fabricast::engine

@@ -29,8 +29,10 @@ Network::Network(std::span<const Rate> capacity, Picoseconds quantum) : quantum_
         assert(capacity[l] > 0 && "a link without capacity cannot be used");
         links_[l].capacity = capacity[l];
     }
-    if (quantum_ > 0)
+    if (quantum_ > 0) {
         solved_.assign(capacity.size(), -quantum_);
+        lost_.assign(capacity.size(), 0);
+    }
 }
 
 Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uint32_t weight, Rate cap, Rate alone,
@@ -99,7 +101,7 @@ void Network::remove(Id id) {
         }
     }
     if (quantum_ > 0)
-        note_completion(activity);
+        note_completion(id);
     activity.alive = false;
     ++activity.version;
     if (rate == 0) {
@@ -113,6 +115,7 @@ void Network::remove(Id id) {
 void Network::set_capacity(LinkId link, Rate capacity) {
     assert(capacity > 0);
     links_[index(link)].capacity = capacity;
+    links_[index(link)].dirty = true;
     dirty_links_.push_back(static_cast<std::uint32_t>(index(link)));
 }
 

@@ -26,7 +26,9 @@
 //   starts        on links that carry others wait
 // and what a solve changes never puts anybody ahead of an exact run: a rate that falls counts from the beginning of the
 // window in which its cause happened, one that rises from its end. lateness() sums by how much that can have put off the
-// end of an activity: its wait, and for every change of rate   window x |new - old| / new   (window <= q).
+// end of an activity: its wait, and for every change of rate   window x |new - old| / new   (window <= q). lost_times()
+// sums the bytes behind that by link: others that stay longer for them slow an activity by no more than the time in which
+// the link moves these bytes. Both together bound the run (engine.hpp).
 //
 // Invariants (validate()): no link above capacity; every activity has a saturated link on which its x/w is maximal,
 // or meets its cap.
@@ -81,7 +83,9 @@ public:
     /// True when the activity ever ran below its `alone` rate (by more than the rounding of a weighted share) or waited.
     bool was_slowed(Id id) const { return activities_[id].slowed; }
     /// By how much its end can be later than without a quantum, given when it was started; 0 without one.
-    Picoseconds lateness(Id id) const { return activities_[id].late; }
+    Picoseconds lateness(Id id) const { return activities_[id].late + unsolved(activities_[id]); }
+    /// By link: the time in which it could have moved what a quantum put off on it.
+    std::vector<Picoseconds> lost_times() const;
     std::size_t active() const { return active_; }
 
     /// Rate of a demand alone on the network: min over links of capacity / coefficient, and cap.
@@ -170,8 +174,10 @@ private:
     bool include_waiting();
     void end_waits(Picoseconds now);
     void shift_change(Id id, Rate before, Picoseconds passed, Picoseconds now);
+    void lose(Id id, Wide work);
     void leave_group(const Activity& activity);
-    void note_completion(const Activity& activity);
+    Picoseconds unsolved(const Activity& activity) const;
+    void note_completion(Id id);
     void regroup();
     void set_tick(Picoseconds now);
     void set_tick(Picoseconds at, Picoseconds now);
@@ -217,6 +223,7 @@ private:
     std::vector<Group> groups_;
     std::vector<std::uint32_t> free_groups_;
     std::vector<Picoseconds> solved_;     ///< by link: when last
+    std::vector<Wide> lost_;              ///< by link: 1/65536 rate units x ps
     std::vector<Id> waiting_;             ///< to start
     std::vector<std::uint32_t> put_off_;  ///< links to solve
     std::uint64_t ended_ = 0;             ///< completions since the last call of solve

@@ -94,6 +94,7 @@ void Network::end_waits(Picoseconds now) {
         batching_.longest = std::max(batching_.longest, activity.late);
         Component& component = components_[component_of(id)];
         component.longest_wait = std::max(component.longest_wait, activity.late);
+        lose(id, static_cast<Wide>(rates_[id].next) * activity.late);
     }
 }
 
@@ -112,6 +113,28 @@ void Network::shift_change(Id id, Rate before, Picoseconds passed, Picoseconds n
         activity.remaining += static_cast<Wide>(before - after) * window;
     const Wide behind = static_cast<Wide>(after < before ? before - after : after - before) * window;
     activity.late += static_cast<Picoseconds>((behind + after - 1) / after);
+    lose(id, behind);
+}
+
+// work: rate units x ps of this activity that its links could have moved in the time that a wait took.
+void Network::lose(Id id, Wide work) {
+    for (const Use& use : uses(id))
+        lost_[use.link] += work * static_cast<Wide>(use.coefficient);
+}
+
+std::vector<Picoseconds> Network::lost_times() const {
+    std::vector<Picoseconds> times(lost_.size());
+    for (std::size_t l = 0; l < lost_.size(); ++l)
+        times[l] = static_cast<Picoseconds>(lost_[l] / (static_cast<Wide>(links_[l].capacity) << 16)) + (lost_[l] > 0);
+    return times;
+}
+
+// One that ends before the solve that would have given it a share of what others left.
+Picoseconds Network::unsolved(const Activity& activity) const {
+    if (activity.component == kNone || activity.finish == kUnknown)
+        return 0;
+    const Picoseconds first_end = groups_[activity.component].first_end;
+    return first_end == kUnknown ? 0 : std::max<Picoseconds>(0, activity.finish - first_end);
 }
 
 void Network::leave_group(const Activity& activity) {
@@ -121,11 +144,14 @@ void Network::leave_group(const Activity& activity) {
     free_groups_.push_back(activity.component);
 }
 
-void Network::note_completion(const Activity& activity) {
+void Network::note_completion(Id id) {
+    const Activity& activity = activities_[id];
     ++batching_.completions;
     ++ended_;
     if (activity.component == kNone)
         return;
+    if (const Picoseconds window = unsolved(activity); window > 0)
+        lose(id, static_cast<Wide>(rates_[id].now) * window);
     Picoseconds& first_end = groups_[activity.component].first_end;
     if (activity.finish != kUnknown && (first_end == kUnknown || activity.finish < first_end))
         first_end = activity.finish;
