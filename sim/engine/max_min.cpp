@@ -35,9 +35,25 @@ void Network::touch(std::uint32_t l) {
 
 void Network::close_over_saturated() {
     for (; closed_ < set_.size(); ++closed_) {
+        if (set_.size() == active_ && active_ >= links_.size() && waiting_.empty()) {
+            touch_all();
+            return;
+        }
         for (const Use& use : uses(set_[closed_]))
             touch(use.link);
     }
+}
+
+// Everybody is in the set: the links need not be looked for, nor their sums.
+void Network::touch_all() {
+    for (std::uint32_t l = 0; l < links_.size(); ++l) {
+        if (members_[l].empty() || links_[l].mark == epoch_)
+            continue;
+        links_[l].mark = epoch_;
+        touched_links_.push_back(l);
+    }
+    closed_ = set_.size();
+    whole_ = true;
 }
 
 void Network::freeze(Id id, Wide level) {
@@ -86,12 +102,14 @@ bool Network::fill_single(Id id) {
 void Network::fill() {
     for (const std::uint32_t l : touched_links_) {
         Link& link = links_[l];
-        link.room = (static_cast<Wide>(link.capacity) << 16) - link.load;
-        link.demand = 0;
+        link.room = (static_cast<Wide>(link.capacity) << 16) - (whole_ ? 0 : link.load);
+        link.demand = whole_ ? link.weights : 0;
         link.next_saturated = false;
     }
     for (const Id id : set_) {
         marks_[id] = epoch_;
+        if (whole_)
+            continue;
         const Rate rate = rates_[id].now;
         const std::uint32_t weight = demands_[id].weight;
         for (const Use& use : uses(id)) {

@@ -46,6 +46,7 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
         demands_.emplace_back();
         marks_.push_back(0);
         components_.emplace_back();
+        parents_.push_back(id);
         estimate_.push_back(0);
     } else {
         id = free_.back();
@@ -75,6 +76,7 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
         const auto l = static_cast<std::uint32_t>(index(use.link));
         uses_[at] = {l, static_cast<std::uint32_t>(members_[l].size()), use.coefficient};
         members_[l].push_back({id, at++});
+        links_[l].weights += static_cast<std::int64_t>(use.coefficient) * weight;
     }
     new_activities_.push_back(id);
     ++active_;
@@ -93,6 +95,7 @@ void Network::remove(Id id) {
         uses_[last.use].position = use.position;
         members.pop_back();
         link.load -= static_cast<Wide>(use.coefficient) * rate;
+        link.weights -= static_cast<std::int64_t>(use.coefficient) * demands_[id].weight;
         if (members.empty()) {
             link.saturated = false;
         } else if (link.saturated && !link.dirty) {
@@ -149,6 +152,7 @@ std::span<const Network::Id> Network::solve(Picoseconds now) {
     set_.clear();
     touched_links_.clear();
     closed_ = 0;
+    whole_ = false;
     for (const Id id : new_activities_)
         include(id);
     for (const std::uint32_t l : dirty_links_) {
@@ -238,7 +242,7 @@ void Network::announce(Id id) {
 // Joins what shares a full link; the smallest activity stands for a component.
 void Network::find_components() {
     for (const Id id : set_)
-        components_[id] = {id, 0, 0x1p63, INT64_MAX, 0, kNone};
+        parents_[id] = id;
     for (const std::uint32_t l : touched_links_) {
         if (!links_[l].saturated)
             continue;
@@ -247,16 +251,21 @@ void Network::find_components() {
             const Id other = component_of(member.activity);
             if (other == root)
                 continue;
-            components_[std::max(root, other)].parent = std::min(root, other);
+            parents_[std::max(root, other)] = std::min(root, other);
             root = std::min(root, other);
         }
+    }
+    for (const Id id : set_) {
+        parents_[id] = component_of(id);
+        if (parents_[id] == id)
+            components_[id] = {0, kNone, 0x1p63, INT64_MAX, 0};
     }
 }
 
 Network::Id Network::component_of(Id id) {
-    while (components_[id].parent != id) {
-        components_[id].parent = components_[components_[id].parent].parent;
-        id = components_[id].parent;
+    while (parents_[id] != id) {
+        parents_[id] = parents_[parents_[id]];
+        id = parents_[id];
     }
     return id;
 }

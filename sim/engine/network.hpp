@@ -135,9 +135,10 @@ private:
     };
     struct Link {
         Rate capacity;
-        std::int64_t demand = 0;  ///< scratch of one solve: sum of a w over unfrozen members of the set
-        Wide load = 0;            ///< sum of a x in 1/65536 rate units
-        Wide room = 0;            ///< scratch of one solve
+        std::int64_t weights = 0;  ///< sum of a w over members
+        std::int64_t demand = 0;   ///< scratch of one solve: the same over unfrozen members of the set
+        Wide load = 0;             ///< sum of a x in 1/65536 rate units
+        Wide room = 0;             ///< scratch of one solve
         std::uint32_t mark = 0;
         bool saturated = false, next_saturated = false, dirty = false;
     };
@@ -151,6 +152,7 @@ private:
     void include(Id id);
     void touch(std::uint32_t link);
     void close_over_saturated();
+    void touch_all();
     void fill();
     bool fill_single(Id id);
     static Wide level_of(const Link& link);
@@ -199,16 +201,17 @@ private:
     std::vector<std::uint32_t> tied_;
     std::size_t closed_ = 0;  ///< members of set_ already expanded
     std::uint32_t epoch_ = 0;
+    bool whole_ = false;       ///< everybody is in the set
     bool all_single_ = false;  ///< nobody of the set meets another of it
 
     struct Component {  ///< scratch of one solve, by its smallest activity
-        Id parent = 0;
         std::uint32_t size = 0;
+        std::uint32_t group = kNone;
         double estimate = 0;           ///< of its first completion
         Picoseconds first = 0;         ///< the same, exact
         Picoseconds longest_wait = 0;  ///< of those that start
-        std::uint32_t group = kNone;
     };
+    std::vector<Id> parents_;  ///< towards the smallest activity of the component
     std::vector<Component> components_;
     std::vector<double> estimate_;  ///< of the finish, by activity
     std::vector<Id> candidates_;    ///< those that may be the first to end
