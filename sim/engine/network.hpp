@@ -79,7 +79,11 @@ public:
 
     Rate rate(Id id) const { return rates_[id].now; }
     Picoseconds finish(Id id) const { return id == kTick ? tick_ : finish_of(id); }
-    std::uint32_t version(Id id) const { return id == kTick ? tick_version_ : activities_[id].version; }
+    std::uint32_t version(Id id) const {
+        if (id == kTick)
+            return active_ > 0 ? tick_version_ : tick_version_ + 1;  // with nobody left there is nothing to solve
+        return activities_[id].version;
+    }
     /// True when the activity ever ran below its `alone` rate (by more than the rounding of a weighted share) or waited.
     bool was_slowed(Id id) const { return activities_[id].slowed; }
     /// By how much its end can be later than without a quantum, given when it was started; 0 without one.

@@ -180,12 +180,13 @@ void Network::regroup() {
 void Network::set_tick(Picoseconds now) {
     Picoseconds earliest = INT64_MAX;
     for (const std::uint32_t l : put_off_) {
-        if (links_[l].dirty)
+        if (links_[l].dirty && !members_[l].empty())
             earliest = std::min(earliest, solved_[l] + quantum_);
     }
     for (const Id id : waiting_)
         earliest = std::min(earliest, due(id));
     tick_ = INT64_MAX;
+    ++tick_version_;
     set_tick(earliest, now);
 }
 
