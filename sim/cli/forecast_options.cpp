@@ -42,6 +42,8 @@ void add_forecast_options(Options& options) {
         "hold a measured figure against the forecast: step_s, tokens_per_s_per_gpu, mfu or tflops_per_gpu; refused "
         "above the dense peak")("no-fold", "simulate every rank, also those that do the same; the result is the same")(
         "no-time-fold", "simulate also what recurs inside a step, each time; the result is the same")(
+        "quantum", po::value<std::string>()->value_name("TIME"),
+        "solve the network at most so often, such as 1us; 0 s = exactly; the same as --set simulation.quantum=TIME")(
         "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
     options.hidden.add_options()("file", po::value<Texts>());
     options.positional.add("file", -1);
@@ -60,6 +62,8 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
         check_seed(verb, seed);
         arguments.overrides.push_back("seed=" + seed);
     }
+    if (values.count("quantum"))
+        arguments.overrides.push_back("simulation.quantum=" + values["quantum"].as<std::string>());
     arguments.json = values.count("json") > 0;
     arguments.quiet = values.count("quiet") > 0;
     arguments.no_color = values.count("no-color") > 0;

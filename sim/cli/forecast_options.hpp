@@ -19,7 +19,7 @@ struct ForecastArguments {
     std::string output;
 };
 
-/// --set, --seed, --json, --output, --measured, --no-fold, --no-time-fold, --quiet, --no-color and FILE...
+/// --set, --seed, --quantum, --json, --output, --measured, --no-fold, --no-time-fold, --quiet, --no-color and FILE...
 void add_forecast_options(Options& options);
 
 /// Throws ScenarioError for a seed that is no number and an --output that cannot be written or has another ending than

@@ -74,6 +74,7 @@ void Engine::bind(std::span<const Rate> capacity) {
             if (peer.send_route != program::kNone) {
                 channels_[send_channel_.back()].route = peer.send_route;
                 channels_[send_channel_.back()].slots = peer.slots;
+                buffered_ = buffered_ || peer.slots > 0;
             }
         }
     }
@@ -151,6 +152,7 @@ bool Engine::next_instant() {
 
 void Engine::dispatch(const Event& event) {
     ++events_;
+    ending_late_ = 0;
     set_trigger(program::kNone);
     switch (event.kind()) {
         case EventClass::compute_end: end_compute(event.id()); break;
@@ -159,7 +161,12 @@ void Engine::dispatch(const Event& event) {
                 start_activities(event.id());
             break;
         case EventClass::message_latency_end: start_message(event.id()); break;
-        case EventClass::activity_end: end_activity(event.id()); break;
+        case EventClass::activity_end:
+            if (event.id() == Network::kTick)
+                network_.come_back();
+            else
+                end_activity(event.id());
+            break;
         case EventClass::delay_end: {
             const auto rank = static_cast<std::uint32_t>(event.id() / kMaxStreams);
             const auto stream = static_cast<std::uint8_t>(event.id() % kMaxStreams);
@@ -292,6 +299,8 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
         follow_finish(rank, s, in);
     if (recording_) {
         records_[s.record].finished = now_;
+        if (options_.quantum > 0)
+            late_[s.record] = in.kind == Instruction::Kind::step_end ? 0 : ending_late_;
         set_trigger(s.record);
     }
     if (in.host_sync)
@@ -328,11 +337,13 @@ void Engine::end_delay(std::uint32_t rank, std::uint8_t stream) {
 void Engine::end_activity(Network::Id id) {
     const ActivityOwner owner = owners_[id];
     const bool slowed = network_.was_slowed(id);
+    ending_late_ = network_.lateness(id);
     network_.remove(id);
     switch (owner.kind) {
         case Owner::group: {
             GroupState& state = groups_[owner.id];
             state.slowed = state.slowed || slowed;
+            state.late = ending_late_ = std::max(state.late, ending_late_);
             if (--state.pending == 0)
                 finish_collective(owner.id);
             break;

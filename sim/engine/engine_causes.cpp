@@ -1,5 +1,7 @@
 // Records of operations and the chains of their causes. A record lives while a stream, a later record or a waiting
 // message names it, so that the causes of everything in flight are at hand without keeping the whole run.
+#include <algorithm>
+
 #include "sim/engine/engine.hpp"
 
 namespace fabricast::engine {
@@ -25,6 +27,8 @@ void Engine::set_cause(std::uint32_t record, std::uint32_t cause) {
 std::uint32_t Engine::new_record() {
     if (free_records_.empty()) {
         records_.emplace_back();
+        if (options_.quantum > 0)
+            late_.push_back(0);
         return static_cast<std::uint32_t>(records_.size() - 1);
     }
     const std::uint32_t record = free_records_.back();
@@ -97,6 +101,8 @@ Record Engine::record_of(const Trace& t) const {
 }
 
 void Engine::collect_path(EngineResult& out) const {
+    const bool bounded = options_.quantum > 0 && recording_ && steps_done_ > 0 && !buffered_;
+    out.late = options_.quantum > 0 && !bounded ? -1 : 0;
     if (!recording_ || steps_done_ == 0)
         return;
     const std::uint32_t last = boundaries_[steps_done_ - 1].last_record;
@@ -112,6 +118,8 @@ void Engine::collect_path(EngineResult& out) const {
         const Trace& trace = records_[at];
         if ((trace.operation & kPassageRecord) == 0) {
             before = add(trace);
+            if (bounded)
+                out.late += late_[at];
             continue;
         }
         const Island& island = islands_.list[islands_.of_rank[trace.rank]];
@@ -121,6 +129,10 @@ void Engine::collect_path(EngineResult& out) const {
         }
     }
     out.path.back().cause = program::kNone;
+    Picoseconds lost = 0;
+    for (std::size_t l = 0; bounded && l < lost_.size(); ++l)
+        lost = std::max(lost, lost_[l] - (lost_before_.empty() ? 0 : lost_before_[l]));
+    out.late += lost;
 }
 
 }  // namespace fabricast::engine

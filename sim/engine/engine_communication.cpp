@@ -62,6 +62,7 @@ void Engine::start_moving(std::uint32_t g) {
     state.plan = &program_.plans[state.call][program_.groups[g].shape];
     state.moving_since = now_;
     state.slowed = false;
+    state.late = 0;
     for (Arrival& arrival : state.arrivals) {
         ledger_.waiting_members(arrival.rank, -1, now_);
         const Account account = account_of(arrival.label);

@@ -29,8 +29,7 @@ public:
         std::uint32_t moving_mask = 0;
         std::uint16_t members = 0, messages = 0;
         bool computing = false;
-        std::array<std::uint8_t, kAccountCount> moving =
-            {};  ///< operations of each kind, fewer than the streams of a rank
+        std::array<std::uint16_t, kAccountCount> moving = {};  ///< operations and messages of each kind
         Buckets bucket = {};
     };
 
@@ -63,7 +62,7 @@ public:
         charge(rank, now);
         Rank& r = ranks_[rank];
         const auto a = static_cast<std::size_t>(account);
-        r.moving[a] = static_cast<std::uint8_t>(r.moving[a] + change);
+        r.moving[a] = static_cast<std::uint16_t>(r.moving[a] + change);
         if (r.moving[a] == 0)
             r.moving_mask &= ~(1u << a);
         else

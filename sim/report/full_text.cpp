@@ -208,6 +208,8 @@ std::string full_text(const Result& result, bool color, bool unicode) {
                          result.version, scenario.seed, result.events, result.ranks_simulated, result.step.ranks,
                          result.fingerprint))
         .end();
+    if (const std::string quantum = quantum_text(result); !quantum.empty())
+        page.add("  " + quantum).end();
     return page.text();
 }
 

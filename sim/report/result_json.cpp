@@ -238,6 +238,16 @@ ordered_json expect_json(const Result& result) {
     return rows;
 }
 
+ordered_json quantum_json(const Result& result) {
+    const QuantumResult& quantum = *result.quantum;
+    return {{"ps", result.scenario->quantum},
+            {"completions", quantum.completions},
+            {"put_off", quantum.put_off},
+            {"held_starts", quantum.held},
+            {"longest_wait_ps", quantum.longest},
+            {"step_too_long_by_at_most_ps", quantum.late < 0 ? ordered_json() : ordered_json(quantum.late)}};
+}
+
 ordered_json assumptions_json(const std::vector<Assumption>& assumptions) {
     ordered_json rows = ordered_json::array();
     for (const Assumption& assumption : assumptions) {
@@ -284,6 +294,8 @@ std::string result_json(const Result& result) {
                       {"fingerprint", fmt::format("{:016x}", result.fingerprint)},
                       {"ranks", result.step.ranks},
                       {"ranks_simulated", result.ranks_simulated}};
+    if (result.quantum)
+        json["engine"]["quantum"] = quantum_json(result);
     return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

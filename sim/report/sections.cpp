@@ -85,6 +85,19 @@ std::string methods_text(const TrainingPlan& t) {
     return out;
 }
 
+std::string quantum_text(const Result& result) {
+    if (!result.quantum)
+        return {};
+    const QuantumResult& q = *result.quantum;
+    const std::string bound = q.late < 0
+                                  ? "by how much the step is too long is not known"
+                                  : fmt::format("an exact step is at most {} shorter", duration(seconds(q.late)));
+    return fmt::format("network solved at most every {}: {} of {} completions and {} starts waited, up to {}; {}",
+                       duration(seconds(result.scenario->quantum)), magnitude(static_cast<double>(q.put_off)),
+                       magnitude(static_cast<double>(q.completions)), magnitude(static_cast<double>(q.held)),
+                       duration(seconds(q.longest)), bound);
+}
+
 void print_verdict(Page& page, const Result& result) {
     const Scenario& s = *result.scenario;
     const std::int64_t gpus = std::int64_t{s.nodes} * s.node.gpus;

@@ -434,6 +434,15 @@ constexpr Field kFields[] = {
     expected("expect.gpu_hours", 1e18, "GPU-hours of the run without failures."),
     expected("expect.cost", 1e18, "Cost of the run without failures."),
     choice("expect.outcome", "ok|out_of_memory|deadlock", "", "How the simulated job must end."),
+    section("simulation", "How exactly time is simulated."),
+    {.path = "simulation.quantum",
+     .kind = K::quantity,
+     .doc =
+         "The network is solved at most so often; 0 or absent: at every change, exactly. The report says by how much "
+         "a step can be too long for it.",
+     .dimension = D::time,
+     .example = "us",
+     .high = 1},
     integer("seed", 0, 9e15, "1", "Seed of everything random."),
 };
 

@@ -95,6 +95,7 @@ struct Scenario {
     std::vector<Expectation> expect;
     std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock"; empty = not stated
     std::uint64_t seed = 1;
+    Picoseconds quantum = 0;  ///< the network is solved at most so often; 0 = exact
     std::vector<Assumption> assumptions;
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
 };

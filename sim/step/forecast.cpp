@@ -128,7 +128,8 @@ void split_waiting(Result& result, const BuiltStep& built, const StepRun& run, b
     StepRun again;
     again.rows = run.rows;
     const std::vector<Rate>& capacity = run.is_folded ? run.capacity : built.cluster.links().capacity;
-    again.engine = engine::Engine(program, capacity, {.fold_time = fold_time}).run();
+    again.engine =
+        engine::Engine(program, capacity, {.quantum = result.scenario->quantum, .fold_time = fold_time}).run();
     if (again.engine.outcome != engine::Outcome::done)
         return;
     StepResult equal;
@@ -219,11 +220,15 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     engine::EngineOptions engine_options;
     engine_options.track_path = options.critical_path;
     engine_options.fold_time = options.fold_time;
+    engine_options.quantum = scenario.quantum;
     const StepRun step_run = run_program(compiled.program, cluster.links().capacity, options.fold, engine_options);
     const engine::EngineResult& run = step_run.engine;
     result.events = run.events;
     result.fingerprint = run.fingerprint;
     result.ranks_simulated = step_run.rows.size();
+    if (scenario.quantum > 0)
+        result.quantum = {run.batching.completions, run.batching.put_off, run.batching.held, run.batching.longest,
+                          run.late};
     if (run.outcome != engine::Outcome::done) {
         result.verdict = run.outcome == engine::Outcome::deadlock ? "deadlock" : "mismatch";
         result.failure = run.message;

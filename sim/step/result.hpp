@@ -57,6 +57,13 @@ struct WaitingSplit {
     std::uint64_t events = 0;  ///< of the re-run, where the forecast made it
 };
 
+/// What Scenario::quantum put off (sim/engine/network.hpp).
+struct QuantumResult {
+    std::uint64_t completions = 0, put_off = 0, held = 0;
+    Picoseconds longest = 0;  ///< of these waits
+    Picoseconds late = 0;     ///< an exact step is at most so much shorter; -1: not known
+};
+
 struct CriticalEntry {
     std::string what;
     Picoseconds ps = 0;
@@ -76,7 +83,8 @@ struct Result {
     std::vector<CommRow> communication;
     std::vector<CriticalEntry> critical_path;  ///< by account and phase, longest first; may be empty
     std::uint64_t events = 0, fingerprint = 0, ranks_simulated = 0;
-    std::vector<std::string> hints;  ///< what would fit, what limits
+    std::optional<QuantumResult> quantum;  ///< where one was set and the step ran
+    std::vector<std::string> hints;        ///< what would fit, what limits
 };
 
 }  // namespace fabricast

@@ -56,6 +56,24 @@ TEST(Run, JsonIsTheSameOnStdoutAndInTheFileEveryTime) {
         EXPECT_TRUE(stats.contains(key)) << key;
 }
 
+TEST(Run, QuantumIsToldWithItsBound) {
+    const Ended exact = fabricast("run --json --quiet " + quickstart());
+    const Ended zero = fabricast("run --json --quiet --quantum 0s " + quickstart());
+    const Ended batched = fabricast("run --json --quiet --quantum 1us " + quickstart());
+    ASSERT_EQ(batched.code, 0) << batched.err;
+    EXPECT_EQ(exact.out, zero.out);
+    const json before = json::parse(exact.out), after = json::parse(batched.out);
+    EXPECT_FALSE(before["engine"].contains("quantum"));
+    const json& quantum = after["engine"]["quantum"];
+    EXPECT_EQ(quantum["ps"], 1'000'000);
+    EXPECT_LE(quantum["longest_wait_ps"].get<std::int64_t>(), 1'000'000);
+    const std::int64_t over = after["step"]["ps"].get<std::int64_t>() - before["step"]["ps"].get<std::int64_t>();
+    EXPECT_LE(over, quantum["step_too_long_by_at_most_ps"].get<std::int64_t>());
+    const Ended text = fabricast("run --full --quiet --quantum 1us " + quickstart());
+    EXPECT_TRUE(contains(text.out, "an exact step is at most"));
+    EXPECT_EQ(fabricast("run --quantum 1furlong " + quickstart()).code, 2);
+}
+
 TEST(Run, SetAndSeedReachTheScenario) {
     const Ended ended = fabricast("run --json --quiet --seed 7 --set name=changed " + quickstart());
     ASSERT_EQ(ended.code, 0) << ended.err;

@@ -38,6 +38,12 @@ TEST(Load, FillsEverything) {
     EXPECT_NE(s.software.attention, "auto");
 }
 
+TEST(Load, QuantumIsExactUnlessSaid) {
+    EXPECT_EQ(good().quantum, 0);
+    EXPECT_EQ(good({"simulation.quantum=1 us"}).quantum, 1'000'000);
+    EXPECT_EQ(good({"simulation.quantum=250ns"}).quantum, 250'000);
+}
+
 TEST(Load, BatchInTokens) {
     EXPECT_EQ(good({"training.global_batch=262144 tokens"}).training.global_batch, 64);
     EXPECT_EQ(good({"training.global_batch=256 Kitokens"}).training.global_batch, 64);

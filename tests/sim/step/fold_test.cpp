@@ -121,6 +121,30 @@ TEST(Fold, EqualToEveryRankOnDrawnScenarios) {
     fmt::print("{} scenarios, {} with at most half the ranks\n", ran, smaller);
 }
 
+// What a quantum puts off is the same for ranks that are in the same state.
+TEST(Fold, EqualToEveryRankWithAQuantum) {
+    std::string refused;
+    std::uint64_t held = 0;
+    for (std::uint64_t n = 0; n < kScenarios / 4; ++n) {
+        const std::string yaml = draw_scenario(n);
+        SCOPED_TRACE(yaml);
+        std::optional<Scenario> scenario = parsed(yaml, refused);
+        if (!scenario)
+            continue;
+        scenario->quantum = 20'000'000;
+        const Result folded = forecast(*scenario, {.over_memory = true});
+        const Result whole = forecast(*scenario, {.over_memory = true, .fold = false});
+        expect_equal(folded, whole);
+        ASSERT_EQ(folded.quantum.has_value(), whole.quantum.has_value());
+        if (folded.quantum) {
+            EXPECT_EQ(folded.quantum->late, whole.quantum->late);
+            EXPECT_EQ(folded.quantum->longest, whole.quantum->longest);
+            held += whole.quantum->held + whole.quantum->put_off;
+        }
+    }
+    EXPECT_GT(held, 0u);
+}
+
 TEST(Fold, EqualRanksAreOne) {
     const std::string yaml =
         "name: even\ncluster: {nodes: 16, node: hgx-h100, gpu_spread: 0}\n"
