@@ -397,7 +397,9 @@ void CommModel::lay(CommGroup& group, Algorithm a) const {
             break;
         case Algorithm::nvls:
         case Algorithm::nvls_tree:
-            group.nvls = classify(group, nvls_wiring(group), group.search.nvls.channels, laid.hash, &laid.demands);
+            if (group.search.nvls.channels > 0) {
+                group.nvls = classify(group, nvls_wiring(group), group.search.nvls.channels, laid.hash, &laid.demands);
+            }
             break;
         case Algorithm::collnet_direct:
         case Algorithm::collnet_chain:

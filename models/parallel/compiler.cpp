@@ -284,6 +284,7 @@ private:
             own.emplace_back(to, fresh);
             return fresh;
         };
+        const bool up = runs_up(l_.schedule, 1);  // some chunks do
         p.routes.reserve(p.routes.size() + 2 * std::size_t{map_.world()});
         p.demands.reserve(p.demands.size() + 2 * std::size_t{map_.world()});
         for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
@@ -295,12 +296,12 @@ private:
             c.pp = (stage + l_.pp - 1) % l_.pp;
             const std::uint32_t previous = map_.rank(c);
             std::vector<program::Peer>& peers = p.ranks[rank].peers;
-            peers.resize(static_cast<std::size_t>(PeerSlot::count));
+            peers.resize(static_cast<std::size_t>(up ? PeerSlot::count : PeerSlot::send_forward_up));
             peers[static_cast<std::size_t>(PeerSlot::send_forward)] = {next, 0, route(rank, next)};
             peers[static_cast<std::size_t>(PeerSlot::receive_forward)] = {previous, 0, program::kNone};
             peers[static_cast<std::size_t>(PeerSlot::send_backward)] = {previous, 1, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_backward)] = {next, 1, program::kNone};
-            if (!runs_up(l_.schedule, 1))
+            if (!up)
                 continue;
             peers[static_cast<std::size_t>(PeerSlot::send_forward_up)] = {previous, 2, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_forward_up)] = {next, 2, program::kNone};

@@ -12,6 +12,12 @@ namespace {
 // Thread blocks of a node-aware dispatch (DeepEP's default in training).
 constexpr int kDispatchSms = 24;
 
+bool exchanges(Slot slot, const std::vector<CallInfo>& calls) {
+    return std::any_of(calls.begin(), calls.end(), [&](const CallInfo& call) {
+        return call.slot == slot && (call.moe.tokens > 0 || is_exchange(call.kind));
+    });
+}
+
 }  // namespace
 
 std::uint32_t GroupBook::add(std::string name, std::vector<std::uint32_t> members, Slot slot,
@@ -24,10 +30,7 @@ std::uint32_t GroupBook::add(std::string name, std::vector<std::uint32_t> member
         twins_.back().unique = false;
         twins_.push_back(twins_.back());
     } else {
-        const bool exchanges = std::any_of(calls.begin(), calls.end(), [&](const CallInfo& call) {
-            return call.slot == slot && (call.moe.tokens > 0 || is_exchange(call.kind));
-        });
-        twins_.push_back(known(gpus, exchanges));
+        twins_.push_back(known(gpus, exchanges(slot, calls)));
         last_ = std::move(gpus);
     }
     const std::uint64_t shape = shape_of(twins_.back().first, slot, calls);
@@ -43,6 +46,8 @@ std::uint64_t GroupBook::shape_of(std::uint32_t comm_group, Slot slot, const std
     CommGroup& group = comm_groups_[comm_group];
     const auto [at, fresh] = chosen_by_.try_emplace({group.shape_hash, slot});
     std::vector<Algorithm>& algorithms = at->second;
+    if (fresh && exchanges(slot, calls))  // what all wirings tell of the links decides
+        algorithms = {Algorithm::ring, Algorithm::tree, Algorithm::nvls, Algorithm::collnet_direct};
     for (std::size_t c = 0; fresh && c < calls.size(); ++c) {
         const CallInfo& call = calls[c];
         if (call.slot != slot || call.moe.tokens > 0 || is_exchange(call.kind))
@@ -59,14 +64,14 @@ std::uint64_t GroupBook::shape_of(std::uint32_t comm_group, Slot slot, const std
     return hash;
 }
 
-GroupBook::Twin GroupBook::known(const std::vector<GpuId>& gpus, bool exchanges) {
+GroupBook::Twin GroupBook::known(const std::vector<GpuId>& gpus, bool exchanging) {
     Twin twin{.first = static_cast<std::uint32_t>(comm_groups_.size())};
     Table table;
     if (const Look look = look_inside(gpus); !look.empty()) {
         const auto base = static_cast<std::int64_t>(index(cluster_.nvlink_up(gpus.front())));
         const auto at = inside_.try_emplace(look, std::pair{twin.first, base}).first;
         twin = {.first = at->second.first, .shift = base - at->second.second, .unique = false};
-    } else if (exchanges) {
+    } else if (exchanging) {
         // reaches GPUs that are no members (PXN)
     } else if (Look wide = look_across(gpus, table); !wide.empty()) {
         const auto at = across_.try_emplace(std::move(wide), twin.first).first;

@@ -48,7 +48,7 @@ private:
     using Table = std::vector<LinkId>;
     static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-    Twin known(const std::vector<GpuId>& gpus, bool exchanges);
+    Twin known(const std::vector<GpuId>& gpus, bool exchanging);
     Look look_inside(const std::vector<GpuId>& gpus) const;
     Look look_across(const std::vector<GpuId>& gpus, Table& table);
     std::uint64_t shape_of(std::uint32_t comm_group, Slot slot, const std::vector<CallInfo>& calls);

@@ -82,54 +82,29 @@ FlatDemands::FlatDemands(const std::vector<std::vector<LinkUse>>& demands, std::
             place[set[d]] = static_cast<std::uint32_t>(placed.size() + d);
         add_alone(demands, capacity, set, placed);
     }
-    std::size_t all = 0;
-    for (const std::vector<LinkUse>& demand : demands)
-        all += demand.size();
-    uses_.reserve(all);
+    const auto alone = [&](std::size_t d) { return !place.empty() && place[d] != kUnknown; };
+    LinkUsers users(capacity.size());
+    for (std::uint32_t d = 0; d < demands.size(); ++d) {
+        for (const LinkUse& use : demands[d]) {
+            if (!alone(d))
+                users.add(static_cast<std::uint32_t>(index(use.link)), d, use.coefficient);
+        }
+    }
+    const std::vector<bool> decides = users.deciding([&](std::uint32_t l) { return capacity[l]; });
     first_.reserve(demands.size() + 1);
-    const auto own = static_cast<std::uint32_t>(links_.size());
     for (std::size_t d = 0; d < demands.size(); ++d) {
         first_.push_back(static_cast<std::uint32_t>(uses_.size()));
-        if (!place.empty() && place[d] != kUnknown) {
+        if (alone(d)) {
             uses_.insert(uses_.end(), placed[place[d]].begin(), placed[place[d]].end());
             continue;
         }
-        for (const LinkUse& use : demands[d])
-            uses_.push_back({link(use.link), coefficient(use.coefficient)});
+        for (const LinkUse& use : demands[d]) {
+            if (decides[index(use.link)])
+                uses_.push_back({link(use.link), coefficient(use.coefficient)});
+        }
     }
     first_.push_back(static_cast<std::uint32_t>(uses_.size()));
     number_ = {};
-    keep_deciding(capacity, own);
-}
-
-// See deciding_links.hpp. Links before `own` are kept.
-void FlatDemands::keep_deciding(std::span<const Rate> capacity, std::uint32_t own) {
-    LinkUsers users(links_.size());
-    for (std::uint32_t d = 0; d < size(); ++d) {
-        for (const Use& use : of(d))
-            users.add(use.link, d, coefficients_[use.coefficient]);
-    }
-    const std::vector<bool> decides = users.deciding([&](std::uint32_t l) { return capacity[index(links_[l])]; });
-    std::vector<std::uint32_t> renumbered(links_.size(), kUnknown);
-    std::uint32_t next = 0;
-    for (std::uint32_t l = 0; l < links_.size(); ++l) {
-        if (l >= own && !decides[l])
-            continue;
-        links_[next] = links_[l];
-        renumbered[l] = next++;
-    }
-    links_.resize(next);
-    std::size_t kept = 0, read = 0;
-    for (std::uint32_t d = 0; d < size(); ++d) {
-        const std::size_t end = first_[d + 1];
-        first_[d] = static_cast<std::uint32_t>(kept);
-        for (; read < end; ++read) {
-            if (renumbered[uses_[read].link] != kUnknown)
-                uses_[kept++] = {renumbered[uses_[read].link], uses_[read].coefficient};
-        }
-    }
-    first_.back() = static_cast<std::uint32_t>(kept);
-    uses_.resize(kept);
 }
 
 std::uint32_t FlatDemands::coefficient(std::uint64_t value) {

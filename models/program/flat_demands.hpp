@@ -40,7 +40,6 @@ public:
 private:
     std::uint32_t coefficient(std::uint64_t value);
     std::uint32_t link(LinkId id);
-    void keep_deciding(std::span<const Rate> capacity, std::uint32_t own);
     void add_alone(const std::vector<std::vector<LinkUse>>& demands, std::span<const Rate> capacity,
                    const std::vector<std::uint32_t>& set, std::vector<std::vector<Use>>& out);
 

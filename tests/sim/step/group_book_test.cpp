@@ -31,7 +31,7 @@ Cluster build(std::uint32_t nodes, const std::vector<std::string>& narrow = {}) 
         degraded.back().what = what;
         degraded.back().factor = 0.5;
     }
-    apply(cluster, degraded);
+    fabricast::apply(cluster, degraded);
     return cluster;
 }
 
