@@ -136,14 +136,12 @@ private:
         return (software_.bucket_parameters > 0 ? software_.bucket_parameters : rule) * gradient_bytes_;
     }
     // Megatron-Core cuts a chunk into buckets only where the end of the step waits for them: the chunk that goes backward
-    // last, and no chunk when the first is gathered beside the update (disable_bucketing in its DistributedDataParallel) or
-    // when reductions do not overlap.
+    // last, and no chunk when the first is gathered beside the update (disable_bucketing in its DistributedDataParallel).
     bool one_bucket(std::int64_t chunk) const {
-        if (plan_.bucket_bytes > 0)
+        if (plan_.bucket_bytes > 0 || layout_.pp == 1)
             return false;
-        const bool beside = layout_.pp > 1 && layout_.vpp > 1 && software_.gathers_beside_update;
-        return beside ||
-               (software_.buckets_on_first_stage && (virtual_stage_of(chunk) != 0 || !plan_.overlap_grad_reduce));
+        return (software_.buckets_on_first_stage && plan_.overlap_grad_reduce && virtual_stage_of(chunk) != 0) ||
+               (software_.gathers_beside_update && layout_.vpp > 1);
     }
     bool reduces_now(bool last) const {
         // DualPipe: the copies end in opposite order, so both wait until the stage is through.

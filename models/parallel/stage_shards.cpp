@@ -302,6 +302,7 @@ void StageBuilder::gather_chunks(const std::vector<std::int64_t>& chunks) {
     const bool overlap = plan_.overlap_param_gather;
     const std::uint8_t stream = overlap ? kParameter : kCompute;
     const Bytes cap = bucket_cap() / gradient_bytes_ * activation_bytes_;
+    const bool flat = software_.buckets_on_first_stage || plan_.bucket_bytes > 0;  // else a unit is gathered whole
     Held open;
     Held wire;  ///< bytes of them on the wire
     std::vector<UnitPlace> members;
@@ -337,7 +338,7 @@ void StageBuilder::gather_chunks(const std::vector<std::int64_t>& chunks) {
             members.emplace_back(chunk, u);
             const Bytes bytes = open.total() * activation_bytes_;
             if (overlap && !one && bytes >= cap)
-                emit(std::max<std::int64_t>(1, bytes / cap));
+                emit(flat ? bytes / cap : 1);
         }
         if (overlap)
             emit(1);

@@ -89,8 +89,6 @@ constexpr FillRule kRules[] = {
 
     {"llmfoundry", "overlap~PURE", "reduce", "bf16", "FSDP mixed precision PURE reduces in 16 bit"},
     {"ibm_fsdp", "", "reduce", "bf16", "the published recipe reduces in 16 bit"},
-    {"dgxc", "source~v25.02 model~Nemotron-4-15B", "reduce", "fp32",
-     "nemotron4-15b-synth.yaml sets no grad_sync_dtype, which is fp32 in NeMo 1"},
     {"*", "", "reduce", "", "as the stack does"},
     {"dgxc", "model~405B", "deferred", "50", "wgrad_deferral_limit of NeMo's llama31_405b recipe"},
     {"dgxc", "source~v24.11 model~Nemotron-4-340B", "optimizer", "master: bf16, moments: bf16",

@@ -85,7 +85,7 @@ TEST(WeakScaling, StepsGrowAsMeasuredOnDgxCloud) {
     const std::string tp4 = "tp: 4, sp: true", tp2 = "tp: 2, sp: true", cp2 = "cp: 2";
     const std::string pp4 = "tp: 4, sp: true, pp: 4, vpp: 5, cp: 2", pp8 = "tp: 4, sp: true, pp: 8, vpp: 5";
     const std::string pp8v12 = "tp: 8, sp: true, pp: 8, vpp: 12", pp4v12 = "tp: 8, sp: true, pp: 4, vpp: 12";
-    const std::string nemo1 = "nemo1-2024, fp32_reduce: true", nemo24 = "nemo-2024", nemo25 = "nemo-2025";
+    const std::string nemo1 = "nemo1-2024", nemo24 = "nemo-2024", nemo25 = "nemo-2025";
     expect_growth({
         {"Nemotron-4 15B bf16, 25.02", 16, 2048, 2.812, 2.887, kH100, kNemotron15, tp4, 4, 4, 4, 4096, "bf16", nemo1},
         {"Nemotron-4 15B bf16, 25.02", 64, 2048, 2.845, 2.887, kH100, kNemotron15, tp4, 4, 4, 4, 4096, "bf16", nemo1},

@@ -86,8 +86,8 @@ TEST(RunScoreRules, RecipesOfATagSayTheirStack) {
     EXPECT_EQ(optimizer_text(scenario("dgxc-129").training.optimizer), "adam");
     EXPECT_EQ(scenario("dgxc-129").software.name, "nemo-2025");
     EXPECT_EQ(scenario("dgxc-077").training.bucket_bytes, 220 << 20);
-    EXPECT_TRUE(scenario("dgxc-087").software.fp32_reduce);
-    EXPECT_FALSE(scenario("dgxc-103").software.fp32_reduce);
+    EXPECT_EQ(scenario("dgxc-087").software.name, "nemo1-2024");
+    EXPECT_EQ(scenario("dgxc-060").software.head_weight_deferred, 50);
     EXPECT_EQ(scenario("dgxc-021").software.name, "nemo-2024");
 }
 
