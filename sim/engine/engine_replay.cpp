@@ -23,14 +23,18 @@ bool Engine::replayed(std::uint32_t g) {
     if (islands_.list.empty())
         return false;
     const std::uint32_t i = islands_.of_group[g];
-    if (i == program::kNone || islands_.list[i].groups.size() > kInnerGroups || !quiet(g))
+    if (i == program::kNone || islands_.list[i].groups.size() > kInnerGroups)
+        return false;
+    const Arrival& any = groups_[g].arrivals.front();
+    const std::uint32_t kind = islands_.list[i].kind, counter = stream_of(any.rank, any.stream).counter;
+    // Worth it where it will come by again: on islands like this one, or in the next round of a loop inside the step.
+    const bool again = islands_.of_kind[kind] > 1 || ranks_[any.rank].code->recurs[counter];
+    if (!again || !quiet(g))
         return false;
     if (rehearsal_) {
         note_quiet_moment(g);
         return false;
     }
-    const Arrival& any = groups_[g].arrivals.front();
-    const std::uint32_t kind = islands_.list[i].kind, counter = stream_of(any.rank, any.stream).counter;
     PassageList& list = passages_from_[{kind, counter}];
     for (const std::uint32_t passage : list.passages) {
         if (!recurs(passages_[passage], g))
@@ -38,9 +42,7 @@ bool Engine::replayed(std::uint32_t g) {
         replay(passage, g);
         return true;
     }
-    // Rehearsed where it will come by again: on islands like this one, or in the next round of a loop inside the step.
-    const bool again = islands_.of_kind[kind] > 1 || ranks_[any.rank].code->recurs[counter];
-    if (!again || list.vain == kVain || list.passages.size() == kVariants)
+    if (list.vain == kVain || list.passages.size() == kVariants)
         return false;
     Passage passage;
     if (!rehearse(g, passage)) {

@@ -121,8 +121,12 @@ Network::Pending Network::take_pending() {
 }
 
 void Network::put_back(Pending pending) {
+    for (const std::uint32_t link : dirty_links_)
+        links_[link].dirty = false;  // what made it so is gone
     new_activities_ = std::move(pending.activities);
     dirty_links_ = std::move(pending.links);
+    for (const std::uint32_t link : dirty_links_)
+        links_[link].dirty = true;
 }
 
 void Network::set_capacity(LinkId link, Rate capacity) {

@@ -98,6 +98,7 @@ public:
     Picoseconds lateness(Id id) const { return activities_[id].late + unsolved(activities_[id]); }
     /// By link: the time in which it could have moved what a quantum put off on it.
     std::vector<Picoseconds> lost_times() const;
+    bool alive(Id id) const { return activities_[id].alive; }
     std::size_t active() const { return active_; }
 
     /// Rate of a demand alone on the network: min over links of capacity / coefficient, and cap.

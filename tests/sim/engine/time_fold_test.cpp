@@ -192,7 +192,7 @@ public:
                 for (int place = 0; place < size; ++place)
                     members.push_back(rank_of(replica, stage, place));
                 const LinkId own = shared_ ? pool_ : b.link(number(0, 3) == 0 ? 80e9 : 100e9);
-                b.group("tensor", members, {b.demand({own})});
+                b.group("tensor", members, {b.demand({own}), b.demand({own}, 3 * kCoefficientOne)});
                 b.group("other tensor", members, {b.demand({own, b.link(50e9)})});
             }
         }
@@ -262,12 +262,15 @@ private:
 
     void write_stage(int stage, int stages) {
         tensor_ = b.call(0, 100'000, number(0, 3) * kUs, number(1, 3'000'000), 1);
+        if (number(0, 2) == 0)  // a second class of channels on the same links: they slow each other
+            b.program.plans.back()[0].activities.push_back({number(1, 900'000), 1, 0, 1});
         other_ = b.call(1, 70'000, number(0, 3) * kUs, number(1, 900'000), 2);
         reduce_ = b.call(2, 50'000, kUs, number(1, 2'000'000), 3);
         b.begin("stage " + std::to_string(stage), streams_);
         b.step(4);
         if (number(0, 1) == 0)
             work(number(1, 3), false);
+        const auto before = static_cast<std::uint32_t>(b.program.templates.back().nodes.size());
         b.repeat(rounds_);
         if (stage > 0)
             received_ = b.batch(message_stream_, {receives(1, 300'000)});
@@ -277,9 +280,29 @@ private:
                     message_stream_ != 0 ? std::vector<std::uint32_t>{last_} : std::vector<std::uint32_t>());
         }
         b.end();
+        tie_rounds(before);
         work(number(1, 4), true);
         b.collective(2, reduce_, Account::comm_gradient, {last_});
         b.end_step({static_cast<std::uint32_t>(b.program.templates.back().nodes.size() - 1)});
+    }
+
+    // Waits for operations of the round before, and of before the loop.
+    void tie_rounds(std::uint32_t loop) {
+        program::Template& t = b.program.templates.back();
+        const auto end = static_cast<std::uint32_t>(t.nodes.size());
+        const auto operation = [&](std::uint32_t node) -> program::Operation& {
+            return t.operations[t.nodes[node].operation];
+        };
+        const auto draw = [&](std::uint32_t low, std::uint32_t high) {
+            return low + static_cast<std::uint32_t>(number(0, static_cast<int>(high - low) - 1));
+        };
+        for (int ties = number(0, 3); ties > 0; --ties) {
+            const std::uint32_t to = draw(loop + 1, end);
+            const std::uint32_t from = draw(number(0, 1) == 0 ? to : 1, end);
+            if (from == loop || (from > loop && from <= to) || operation(from).stream == operation(to).stream)
+                continue;
+            operation(to).waits.push_back(from);
+        }
     }
 
     std::mt19937 random_;
