@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kLevelBits = 20;
 constexpr std::uint32_t kCap = 0x80000000u;
-constexpr int kSharedTries = 64;  ///< after so many that meet others nobody is expected to be alone
+constexpr std::size_t kAhead = 8;  ///< members of a link that are fetched ahead
+constexpr int kSharedTries = 64;   ///< after so many that meet others nobody is expected to be alone
 
 }  // namespace
 
@@ -173,9 +174,12 @@ void Network::fill() {
                 continue;
             }
             links_[t].next_saturated = true;
-            for (const Member& member : members_[t]) {
-                if (marks_[member.activity] == epoch_)
-                    freeze(member.activity, level);
+            const std::vector<Member>& members = members_[t];
+            for (std::size_t m = 0; m < members.size(); ++m) {
+                if (m + kAhead < members.size())
+                    __builtin_prefetch(&uses_[members[m + kAhead].use]);
+                if (marks_[members[m].activity] == epoch_)
+                    freeze(members[m].activity, level);
             }
         }
     }

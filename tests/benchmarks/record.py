@@ -44,7 +44,8 @@ def processor():
 
 
 def digits(value):
-    return float(f"{value:.4g}")
+    value = float(f"{value:.6g}")
+    return int(value) if value == int(value) else value
 
 
 def record(path, note):
@@ -71,7 +72,8 @@ def record(path, note):
         before = json.load(open(target))
         before["results"].update(rows)
         kept["results"] = before["results"]
-    text = json.dumps({key: value for key, value in kept.items() if key != "results"}, indent=1)[:-2]
+    text = "{\n" + ",\n".join(f' {json.dumps(key)}: {json.dumps(value)}' for key, value in kept.items()
+                              if key != "results")
     lines = ",\n".join(f'  {json.dumps(name)}: {json.dumps(row)}' for name, row in sorted(kept["results"].items()))
     target.write_text(f'{text},\n "results": {{\n{lines}\n }}\n}}\n')
     print(f"{target.relative_to(HERE.parent.parent)}: {len(rows)} of {len(kept['results'])} rows are new")

@@ -235,8 +235,9 @@ TEST(Quantum, StepIsWithinItsBound) {
             EXPECT_GE(batched.period, exact.period);
             EXPECT_LE(batched.period - exact.period, batched.late) << ranks << " ranks, " << quantum << " ps";
             EXPECT_LE(batched.solves, exact.solves);
-            if (ranks == 24 && quantum == kMicrosecond)
+            if (ranks == 24 && quantum == kMicrosecond) {
                 EXPECT_LT(batched.solves * 5, exact.solves);
+            }
             const EngineResult again = b.run(options);
             EXPECT_EQ(again.fingerprint, batched.fingerprint);
         }
