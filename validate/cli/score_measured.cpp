@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fabricast::validate_cli {
 
 int score_measured(const Arguments& arguments) {

@@ -218,8 +218,8 @@ const GpuSpec* gpu_of_device(const std::string& device) {
     static constexpr Name kNames[] = {
         {{"gb300", "", ""}, "GB300"},
         {{"gb200", "", ""}, "GB200"},
-        {{"b300", "", ""}, "B300-SXM-288G"},
-        {{"b200", "", ""}, "B200-SXM-192G"},
+        {{"b300", "", ""}, "B300"},
+        {{"b200", "", ""}, "B200"},
         {{"gh200", "", ""}, "GH200"},
         {{"h200", "", ""}, "H200-SXM-141G"},
         {{"h800", "", ""}, "H800-SXM-80G"},

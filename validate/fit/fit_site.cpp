@@ -21,7 +21,7 @@ void merge(Calibration::Owned& into, const Calibration::Owned& from) {
     for (const auto& [owner, values] : from) {
         auto at = std::find_if(into.begin(), into.end(), [&o = owner](const auto& one) { return one.first == o; });
         if (at == into.end())
-            at = into.insert(into.end(), {owner, {}});
+            at = into.emplace(into.end(), owner, Calibration::Values{});
         for (const auto& [key, value] : values) {
             std::erase_if(at->second, [&k = key](const auto& one) { return one.first == k; });
             at->second.emplace_back(key, value);

@@ -133,7 +133,6 @@ private:
 };
 
 /// Collectives (cuda_collectives.cu): of one process for `gpus` of a node, or of one process a GPU.
-struct Job;
 void measure_collectives(MeasureSession& session, int gpus, std::int64_t largest);
 void measure_job(MeasureSession& session, int rank, int world, int nodes, const std::string& store,
                  std::int64_t largest);
