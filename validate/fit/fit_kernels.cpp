@@ -267,6 +267,19 @@ std::vector<KernelPoint> kernel_points(const Measurement& m) {
     return out;
 }
 
+double pinned_rate(const Measurement& m) {
+    constexpr std::int64_t kLarge = 64 << 20;
+    std::vector<double> rates;
+    for (const MeasuredPoint& p : m.points) {
+        if (p.test == "transfer" && p.what.ends_with("pinned") && p.at("bytes") >= kLarge)
+            rates.push_back(static_cast<double>(p.at("bytes")) / (p.time.median_us * 1e-6));
+    }
+    if (rates.empty())
+        return 0;
+    std::sort(rates.begin(), rates.end());
+    return rates[rates.size() / 2];
+}
+
 std::string above_peak(const GpuSpec& gpu, const KernelPoint& p) {
     const Kernel& k = p.kernel;
     if (k.kind == KernelKind::memory_bound) {

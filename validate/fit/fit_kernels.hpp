@@ -39,6 +39,9 @@ struct KernelFit {
 /// points: any GPUs; each is fitted alone. Throws IngestError for a point above the peak.
 KernelFit fit_kernels(const std::vector<KernelPoint>& points, const std::string& file);
 
+/// Rate of pinned copies between host and device, bytes/s: the median over sizes of 64 MiB and more; 0 where there are none.
+double pinned_rate(const Measurement& measurement);
+
 /// Catalogue entry of a device as its driver names it ("NVIDIA H100 80GB HBM3"); nullptr for one it does not have.
 const GpuSpec* gpu_of_device(const std::string& device);
 

@@ -105,6 +105,11 @@ SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& optio
     KernelFit kernels = fit_kernels(in.kernels, in.kernel_file);
     merge(c.gpus, kernels.gpus);
     take(std::move(kernels.parts), out);
+    for (const Measurement& m : in.measurements) {
+        const GpuSpec* gpu = m.devices.empty() ? nullptr : gpu_of_device(m.devices.front().name);
+        if (const double rate = pinned_rate(m); gpu != nullptr && rate > 0)
+            merge(c.gpus, {{gpu->name, {{"pcie", rate}}}});
+    }
     CurveFit curves = fit_curves(in.curves);
     merge(c.gpus, curves.gpus);
     c.networks = std::move(curves.networks);
