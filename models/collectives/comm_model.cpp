@@ -491,10 +491,25 @@ std::optional<Algorithm> CommModel::algorithm(const CommGroup& group, Collective
 }
 
 CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
+    CollectivePlan plan = uncorrected_plan(group, kind, size);
+    const CollectiveCorrection& correction =
+        (group.nodes > 1 ? facts_.outside : facts_.inside)[static_cast<std::size_t>(kind)];
+    if (group.ranks < 2 || size == 0 || (correction.latency_s == 0 && correction.rate == 1)) {
+        return plan;
+    }
+    assert(correction.latency_s >= 0 && correction.rate > 0 && correction.rate <= 1 && "a correction only slows");
+    plan.latency += picoseconds_from_s(correction.latency_s);
+    for (PlannedActivity& activity : plan.activities) {
+        activity.work = static_cast<Bytes>(static_cast<double>(activity.work) / correction.rate + .5);
+    }
+    return plan;
+}
+
+CollectivePlan CommModel::uncorrected_plan(const CommGroup& group, Collective kind, Bytes size) const {
     assert(size >= 0 && "a size is not negative");
     CollectivePlan plan;
     if (kind == Collective::barrier) {
-        return group.ranks < 2 ? plan : this->plan(group, Collective::all_reduce, kBarrierBytes);
+        return group.ranks < 2 ? plan : uncorrected_plan(group, Collective::all_reduce, kBarrierBytes);
     }
     if (group.ranks < 2 || size == 0) {
         return plan;

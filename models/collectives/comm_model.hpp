@@ -66,6 +66,12 @@ struct NetworkTiming {
     double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
 };
 
+/// What one collective of a site lacks beyond what its links carry, measured (sim/scenario/calibration.hpp). It only slows.
+struct CollectiveCorrection {
+    double latency_s = 0;  ///< on top of the plan's; at least 0
+    double rate = 1;       ///< share of the links' rate that it reaches; at most 1
+};
+
 /// What NCCL knows of the hardware (filled from the catalogue by sim/scenario).
 struct CommFacts {
     GpuGeneration generation = GpuGeneration::hopper;
@@ -79,6 +85,8 @@ struct CommFacts {
     double socket_nccl_bytes_per_s = 0;  ///< between sockets; 0 = no narrower than PCIe
     double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
     NetworkTiming network = {};
+    /// By collective, for groups on one node and over several.
+    std::array<CollectiveCorrection, static_cast<std::size_t>(Collective::count)> inside = {}, outside = {};
 };
 
 /// What the catalogue says of a node: everything but `network` and `sharp`.
@@ -233,6 +241,7 @@ private:
     ChannelClasses classify(const CommGroup& group, Wiring wiring, int channels, std::uint64_t& hash,
                             std::vector<std::vector<LinkUse>>* demands) const;
     RingPace ring_pace(const CommGroup& group, std::uint32_t nics) const;
+    CollectivePlan uncorrected_plan(const CommGroup& group, Collective kind, Bytes size) const;
 
     const Cluster* cluster_;
     CommFacts facts_;

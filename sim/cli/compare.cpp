@@ -79,8 +79,8 @@ int compare(const Arguments& arguments) {
         return kDone;
 
     RunStats stats;
-    const Scenario a = load_scenario(options.files[0], options.overrides);
-    const Scenario b = load_scenario(options.files[1], options.overrides_b);
+    const Scenario a = load_scenario(options.files[0], options.overrides, Scope::step, options.calibration);
+    const Scenario b = load_scenario(options.files[1], options.overrides_b, Scope::step, options.calibration);
     const std::vector<Measurement> measured_a = checked_measurements(options.measured, a);
     const std::vector<Measurement> measured_b = checked_measurements(options.measured_b, b);
     const auto run = [&](const Scenario& scenario) {

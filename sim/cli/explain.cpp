@@ -49,7 +49,7 @@ int explain(const Arguments& arguments) {
         check_writable(options.output);
 
     RunStats stats;
-    const Scenario scenario = load_scenario(options.files.front(), options.overrides);
+    const Scenario scenario = load_scenario(options.files.front(), options.overrides, Scope::step, options.calibration);
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
     stats.start_forecast();
     const Explanation explanation =

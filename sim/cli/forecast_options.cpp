@@ -10,6 +10,7 @@
 
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/expectation.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace fabricast::cli {
@@ -35,6 +36,8 @@ void check_seed(const std::string& verb, const std::string& text) {
 void add_forecast_options(Options& options) {
     options.named.add_options()("set", po::value<Texts>()->value_name("key=value"),
                                 "override one key of the scenario; repeatable")(
+        "calibration", po::value<std::string>()->value_name("FILE"),
+        "constants of your site in place of the catalogue's, written by `fabricast-validate fit`")(
         "seed", po::value<std::string>()->value_name("N"), "seed of everything random; the same as --set seed=N")(
         "json", "print JSON instead of text")("output", po::value<std::string>()->value_name("FILE"),
                                               "also write a file: .json or .txt (all tables)")(
@@ -57,6 +60,10 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
     arguments.measured = list("measured");
     arguments.fold = values.count("no-fold") == 0;
     arguments.fold_time = values.count("no-time-fold") == 0;
+    if (values.count("calibration")) {
+        arguments.calibration =
+            std::make_shared<const Calibration>(read_calibration(values["calibration"].as<std::string>()));
+    }
     if (values.count("seed")) {
         const auto seed = values["seed"].as<std::string>();
         check_seed(verb, seed);

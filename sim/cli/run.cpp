@@ -90,7 +90,7 @@ RunOptions parse_run(const Arguments& arguments, bool& help) {
 std::vector<Scenario> load_all(const RunOptions& options) {
     std::vector<Scenario> scenarios;
     for (const std::string& file : options.files)
-        scenarios.push_back(load_scenario(file, options.overrides));
+        scenarios.push_back(load_scenario(file, options.overrides, Scope::step, options.calibration));
     return scenarios;
 }
 

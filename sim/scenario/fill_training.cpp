@@ -5,6 +5,7 @@
 
 #include "models/transformer/packing.hpp"
 #include "models/transformer/software.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -33,6 +34,8 @@ void fill_precision(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
 void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     SoftwareFeatures& f = s.software;
     f = *find_software(answers.get("training.software.preset").text);
+    if (s.calibration)
+        apply(*s.calibration, f);
     if (const Answer* a = answers.given("training.software.attention"))
         f.attention = a->text;
     if (const Answer* a = answers.given("training.software.fusion"))

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,8 @@
 #include "topologies/importers/machine.hpp"
 
 namespace fabricast {
+
+struct Calibration;  ///< calibration.hpp
 
 /// User error. what() is the full text "file:line:column: sentence"; exit code 2.
 struct ScenarioError : std::runtime_error {
@@ -96,6 +99,7 @@ struct Scenario {
     std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock"; empty = not stated
     std::uint64_t seed = 1;
     Picoseconds quantum = 0;  ///< the network is solved at most so often; 0 = exact
+    std::shared_ptr<const Calibration> calibration;  ///< laid over the catalogue; null = none
     std::vector<Assumption> assumptions;
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
 };
@@ -103,12 +107,15 @@ struct Scenario {
 /// cluster: a file without `model` and `training` will do; what it has is read and checked all the same.
 enum class Scope : std::uint8_t { step, cluster };
 
-/// Throws ScenarioError. `overrides`: "training.layout.tp=4" each.
-Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides, Scope scope = Scope::step);
+/// Throws ScenarioError. `overrides`: "training.layout.tp=4" each. A calibration that has nothing for this cluster and stack
+/// is told in the notes.
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides, Scope scope = Scope::step,
+                       std::shared_ptr<const Calibration> calibration = nullptr);
 
 /// Same from text, for tests; `name` stands in diagnostics for the file.
 Scenario parse_scenario(const std::string& yaml, const std::string& name,
-                        const std::vector<std::string>& overrides = {}, Scope scope = Scope::step);
+                        const std::vector<std::string>& overrides = {}, Scope scope = Scope::step,
+                        std::shared_ptr<const Calibration> calibration = nullptr);
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();

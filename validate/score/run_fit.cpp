@@ -61,8 +61,9 @@ constexpr double kNudge = 1.1;
 constexpr double kPull = 0.3;                      ///< cost of (ln factor)^2, a row that sees it
 constexpr double kMostBias = 0.01, kBiasCost = 5;  ///< mean signed error allowed, and cost of what is beyond, a row
 
-/// The row with a few replicas and micro-batches: the same work a GPU, less to simulate.
-PublishedRun cut(const PublishedRun& run) {
+}  // namespace
+
+PublishedRun shortened(const PublishedRun& run) {
     PublishedRun out = run;
     if (run.experts || run.zero.find("degree") != std::string::npos)
         return out;
@@ -83,8 +84,6 @@ PublishedRun cut(const PublishedRun& run) {
     out.global_batch = dp * run.micro_batch * batches;
     return out;
 }
-
-}  // namespace
 
 std::vector<std::pair<std::string, std::string>> fitted_constants() {
     std::vector<std::pair<std::string, std::string>> out;
@@ -114,7 +113,7 @@ RunFitter::RunFitter(const std::vector<PublishedRun>& runs, unsigned jobs) : bas
     for (const RowScore& row : base_.scored) {
         index[row.run->id] = rows_.size();
         rows_.push_back({&row, {}});
-        small.push_back(cut(*row.run));
+        small.push_back(shortened(*row.run));
     }
     const RunScore still = score_runs(small, jobs);
     std::map<std::string, double> before;

@@ -24,6 +24,9 @@
 
 namespace fabricast {
 
+/// The row with a few replicas and micro-batches: the same work a GPU, less to simulate.
+PublishedRun shortened(const PublishedRun& run);
+
 /// Factors by name of constant.
 using Factors = std::map<std::string, double>;
 

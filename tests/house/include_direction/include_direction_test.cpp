@@ -72,13 +72,18 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
                           {"sim/engine", "sim/scenario", "sim/import", "sim/traces", "sim/step", "sim/campaign",
                            "sim/plan", "sim/report"}})},
 
-        {"validate/measure", below},
+        {"validate/measure", join({below, {"validate/ingest"}})},
         {"validate/ingest", below},
-        {"validate/fit", join({below, {"validate/measure", "validate/ingest"}})},
-        {"validate/score", join({below,
-                                 {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure",
-                                  "validate/ingest", "validate/fit"}})},
-        {"validate/cli", join({below, {"validate/measure", "validate/ingest", "validate/fit", "validate/score"}})},
+        {"validate/score",
+         join({below,
+               {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure", "validate/ingest"}})},
+        // constants are fitted by what scores them
+        {"validate/fit", join({below,
+                               {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure",
+                                "validate/ingest", "validate/score"}})},
+        {"validate/cli", join({below,
+                               {"sim/scenario", "validate/measure", "validate/ingest", "validate/fit",
+                                "validate/score"}})},
     };
     return table;
 }
