@@ -20,10 +20,11 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<Verb, 9> kVerbs = {{
+constexpr std::array<Verb, 10> kVerbs = {{
     {"run", "forecast a training step: time, MFU, where the rest goes, memory, days, cost", run},
     {"explain", "why a step takes what it takes: causes that add up, and what if one were free", explain},
     {"compare", "two scenarios side by side: what differs and what it costs", compare},
+    {"report", "a stored result.json as a page, Markdown, CSV or Prometheus text", report},
     {"nccl", "the table nccl-tests would print on a cluster, with what limits each size", nccl},
     {"topo", "what a machine or fabric is, from its own files or a scenario", topo},
     {"import", "a scenario from a Hugging Face config.json or another program's launch files", import_files},
@@ -48,6 +49,7 @@ std::string main_help() {
         "  fabricast run my.yaml                                 the forecast on one screen\n"
         "  fabricast run my.yaml --set training.micro_batch=2    the same with one thing changed\n"
         "  fabricast run my.yaml --output result.json            everything, for programs\n"
+        "  fabricast run my.yaml --output report.html            a page to read and mail\n"
         "  fabricast explain my.yaml                             where the rest of the MFU goes, and why\n"
         "  fabricast compare before.yaml after.yaml              two scenarios side by side\n\n"
         "exit codes: 0 done, 1 an `expect:` failed, 2 bad input, 3 the simulated job failed, 70 a bug\n";

@@ -25,6 +25,7 @@ struct Verb {
 int run(const Arguments& arguments);
 int explain(const Arguments& arguments);
 int compare(const Arguments& arguments);
+int report(const Arguments& arguments);
 int presets(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int nccl(const Arguments& arguments);
