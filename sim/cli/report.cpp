@@ -52,6 +52,8 @@ bool known_ending(const std::string& output) {
 
 }  // namespace
 
+Options report_options() { return description(); }
+
 int report(const Arguments& arguments) {
     bool help = false;
     const po::variables_map values = parse(description(), arguments, help);

@@ -163,6 +163,8 @@ void write_trace_file(const RunOptions& options, const std::optional<StepTimelin
 
 }  // namespace
 
+Options run_options() { return description(); }
+
 int run(const Arguments& arguments) {
     bool help = false;
     const RunOptions options = parse_run(arguments, help);

@@ -144,7 +144,7 @@ std::string waterfall_section(const Json& result) {
         const double begin = loss.account == "gemm_ideal" ? 0 : left;
         out +=
             bar_row(account_words(loss.account), {{"k-" + loss.account, begin, loss.fraction, percent(loss.fraction)}},
-                    fmt::format("{}  {}", percent(loss.fraction), duration(loss.fraction * step_s)));
+                    fmt::format("{} · {}", percent(loss.fraction), duration(loss.fraction * step_s)));
     }
     return out + "</div></section>\n";
 }
@@ -273,7 +273,8 @@ std::string links_section(const Json& result) {
         "<section id=links><h2>Use of links</h2>\n<p class=soft>Mean over the step, as a share of what the link "
         "achieves, for the links of representative ranks.</p>\n<div class=wide><table><thead><tr><th>rank";
     for (const std::string& kind : kinds)
-        out += fmt::format("<th>{}<br><span class=small>{}</span>", escape(kind), per_second(capacity[kind]));
+        out +=
+            fmt::format("<th class=heat>{}<br><span class=small>{}</span>", escape(kind), per_second(capacity[kind]));
     out += "</thead><tbody>\n";
     for (const auto& [rank, row] : use) {
         out += fmt::format("<tr><td>{}", rank);
@@ -326,7 +327,7 @@ std::string path_section(const Json& result) {
     }
     for (const auto& [what, sum] : sums)
         out += bar_row(what, {{"k-comm_tp", 0, sum.first, percent(sum.first)}},
-                       fmt::format("{}  {}", percent(sum.first), duration(sum.second)));
+                       fmt::format("{} · {}", percent(sum.first), duration(sum.second)));
     return out + "</div></section>\n";
 }
 

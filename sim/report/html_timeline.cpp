@@ -1,6 +1,7 @@
 // The pipeline's timeline: a still picture in SVG that needs no script, and the same states as data for the one with zoom.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "sim/report/embedded_text.hpp"
@@ -36,6 +37,17 @@ std::string lane_title(const Json& lane) {
     return text;
 }
 
+// Place in the legend: computing, traffic in the order of the accounts, waiting, idle.
+std::size_t kind_order(const std::string& kind) {
+    if (kind.starts_with("compute "))
+        return kind == "compute forward" ? 0 : kind == "compute backward" ? 1 : 2;
+    for (std::size_t a = 0; a < kAccountCount; ++a) {
+        if (account_name(static_cast<Account>(a)) == kind)
+            return static_cast<Account>(a) == Account::idle ? 1000 : 10 + a;
+    }
+    return 500;
+}
+
 constexpr int kColumns = 20000;  ///< of the still picture
 
 // States of a kind as one path of rectangles.
@@ -63,12 +75,16 @@ std::string timeline_section(const Json& result) {
     if (!timeline.is_object() || timeline["lanes"].empty())
         return {};
     const double span = number(timeline, "/span_ns");
-    std::vector<std::string> css;
-    std::vector<std::pair<std::string, std::string>> entries;
+    std::vector<std::string> css, kinds;
     for (const Json& kind : timeline["kinds"]) {
-        css.push_back(kind_css(kind.get<std::string>()));
-        entries.emplace_back(css.back(), kind_title(kind.get<std::string>()));
+        kinds.push_back(kind.get<std::string>());
+        css.push_back(kind_css(kinds.back()));
     }
+    std::stable_sort(kinds.begin(), kinds.end(),
+                     [](const auto& a, const auto& b) { return kind_order(a) < kind_order(b); });
+    std::vector<std::pair<std::string, std::string>> entries;
+    for (const std::string& kind : kinds)
+        entries.emplace_back(kind_css(kind), kind_title(kind));
     std::string out = "<section id=timeline><h2>One step of the ranks</h2>\n";
     out += fmt::format(
         "<p class=soft>The last simulated step of {} representative ranks; {} classes of ranks do the same at the same "

@@ -16,6 +16,7 @@
   }
   function variable(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
   function time(ns) {
+    if (ns <= 0) return "0";
     if (ns >= 1e9) return (ns / 1e9).toFixed(3) + " s";
     if (ns >= 1e6) return (ns / 1e6).toFixed(2) + " ms";
     return (ns / 1e3).toFixed(1) + " us";

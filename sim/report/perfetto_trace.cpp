@@ -178,7 +178,9 @@ private:
         for (std::uint32_t i = 0; i < t_.slices.size(); ++i) {
             const StepTimeline::Slice& slice = t_.slices[i];
             const std::uint64_t track = track_of(slice.lane, kStreams + slice.stream);
-            const bool waited = ns(slice.started) > ns(slice.issued);
+            // Arrows start at the slice and end at the one inside it, so that two ranks that exchange at one instant can
+            // be put in order.
+            const bool inner = ns(slice.started) > ns(slice.issued) || !flows_in[i].empty();
             const auto place = [&](Event event) {
                 if (!event.flows_in.empty()) {
                     late_track = track;
@@ -188,16 +190,13 @@ private:
                 event.late = late_track == track && late_at == event.at;
                 add(std::move(event));
             };
-            Event begin{.at = ns(slice.issued),
-                        .type = EventType::begin,
-                        .name = names_.id(title(slice)),
-                        .category = category(slice.account),
-                        .slice = i,
-                        .flows_out = std::move(flows_out[i])};
-            if (!waited)
-                begin.flows_in = std::move(flows_in[i]);
-            place(std::move(begin));
-            if (waited) {
+            place({.at = ns(slice.issued),
+                   .type = EventType::begin,
+                   .name = names_.id(title(slice)),
+                   .category = category(slice.account),
+                   .slice = i,
+                   .flows_out = std::move(flows_out[i])});
+            if (inner) {
                 place({.at = ns(slice.started),
                        .type = EventType::begin,
                        .name = moving,

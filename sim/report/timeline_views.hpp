@@ -2,7 +2,7 @@
 //
 // Traces, for ui.perfetto.dev or chrome://tracing: a process is a rank, its rows are
 //   where the time goes      state of the rank at each instant, as the accounts of the step have it
-//   compute, one row a stream   operations; inside one that waited, a slice from when its data moved
+//   compute, one row a stream   operations; inside one that waited or receives, a slice from when its data moved
 //   memory by cause, use of each link   counters
 // with arrows from sends to receives. Categories of slices are the accounts of result.json. Times count from the first
 // operation shown, in whole nanoseconds (both ends rounded down, so that slices stay nested).

@@ -30,16 +30,18 @@ Halves halves_of(const TimelineSource& source, std::uint32_t rank, const std::ve
     return halves;
 }
 
-// The slot of `receiver` that takes what `sender` sends from its slot.
-std::uint32_t receiving_slot(const program::Program& p, std::uint32_t sender, const program::Peer& to) {
+// The receives of a lane, by slot, that take what `sender` sends to `to`; null where there are none. Two slots may lead to
+// one rank (a pipeline of two stages has the same neighbour on both sides): the one that receives counts.
+const std::vector<std::uint32_t>* receives_from(const program::Program& p, std::uint32_t sender,
+                                                const program::Peer& to, const Halves& receives) {
     const std::vector<program::Peer>& peers = p.ranks[to.rank].peers;
-    for (std::uint32_t slot = 0; slot < peers.size(); ++slot) {
-        const std::uint32_t channel =
-            peers[slot].receive_channel == program::kNone ? peers[slot].channel : peers[slot].receive_channel;
-        if (peers[slot].rank == sender && channel == to.channel)
-            return slot;
+    for (const auto& [slot, slices] : receives) {
+        const program::Peer& peer = peers[slot];
+        const std::uint32_t channel = peer.receive_channel == program::kNone ? peer.channel : peer.receive_channel;
+        if (peer.rank == sender && channel == to.channel)
+            return &slices;
     }
-    return program::kNone;
+    return nullptr;
 }
 
 }  // namespace
@@ -60,9 +62,6 @@ void add_flows(StepTimeline& timeline, const TimelineSource& source,
         const std::uint32_t rank = timeline.lanes[n].rank;
         for (const auto& [slot, sends] : halves_of(source, rank, slice_of[n], true)) {
             const program::Peer& peer = p.ranks[rank].peers[slot];
-            const std::uint32_t arrives_at = receiving_slot(p, rank, peer);
-            if (arrives_at == program::kNone)
-                continue;
             std::uint32_t other = program::kNone;
             if (const auto at = lane_of_rank.find(peer.rank); at != lane_of_rank.end())
                 other = at->second;
@@ -71,12 +70,10 @@ void add_flows(StepTimeline& timeline, const TimelineSource& source,
                 other = like->second;
             if (other == program::kNone)
                 continue;
-            const auto taken = receives[other].find(static_cast<std::uint16_t>(arrives_at));
-            if (taken == receives[other].end())
-                continue;
-            for (std::size_t k = 0; k < std::min(sends.size(), taken->second.size()); ++k) {
-                if (sends[k] != program::kNone && taken->second[k] != program::kNone)
-                    timeline.flows.push_back({sends[k], taken->second[k]});
+            const std::vector<std::uint32_t>* taken = receives_from(p, rank, peer, receives[other]);
+            for (std::size_t k = 0; taken != nullptr && k < std::min(sends.size(), taken->size()); ++k) {
+                if (sends[k] != program::kNone && (*taken)[k] != program::kNone)
+                    timeline.flows.push_back({sends[k], (*taken)[k]});
             }
         }
     }
@@ -240,7 +237,7 @@ void add_links(StepTimeline& timeline, const TimelineSource& source) {
             double use = 0;
             for (const auto& [at, change] : steps) {
                 use += change;
-                link.samples.push_back({at, use < 1e-9 ? 0 : use});
+                link.samples.push_back({at, use < 1e-9 ? 0 : std::min(use, 1.0)});
             }
             timeline.links.push_back(std::move(link));
         }
