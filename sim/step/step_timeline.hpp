@@ -10,8 +10,7 @@
 //   memory   base of the template, + allocations when an operation is issued, - frees when it ends; tensors as the program
 //            names them. Peaks of the verdict differ: they add what an allocator keeps and what lies outside tensors
 //   link     bytes an operation moves over a link / (its moving time x capacity), summed over all operations of the job
-//            that use the link. An operation counts with its mean, so where two overlap the sum may pass 1 for a moment:
-//            such a sample is shown as 1, the mean over the step is not touched
+//            that use the link: means, so where operations overlap the sum may pass 1; such a sample is shown as 1
 //
 // A batch of messages is taken as one: waiting until its last message moves, then moving. Not shown: an operation that had
 // not ended when the run stopped, beyond that instant.

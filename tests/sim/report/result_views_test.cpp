@@ -1,6 +1,8 @@
 // Views made from the text of result.json.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include <gtest/gtest.h>
 

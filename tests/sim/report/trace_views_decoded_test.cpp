@@ -86,10 +86,8 @@ private:
                 else
                     text = entry.get_string();
             }
-            if (interned.tag() == 1)
-                EXPECT_TRUE(categories.emplace(id, text).second);
-            else if (interned.tag() == 2)
-                EXPECT_TRUE(names.emplace(id, text).second);
+            if (interned.tag() <= 2)
+                EXPECT_TRUE((interned.tag() == 1 ? categories : names).emplace(id, text).second) << text;
         }
     }
     void read_event(pbf_reader message, Event& event) {
@@ -243,7 +241,8 @@ TEST(TimelineJson, MergedStatesKeepTheStep) {
         for (const nlohmann::json& state : json["lanes"][n]["states"])
             sum += state[0].get<std::int64_t>();
         const std::int64_t step = (timeline.lanes[n].end - timeline.lanes[n].begin) / 1000;
-        EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(step), json["lanes"][n]["states"].size());
+        EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(step),
+                    static_cast<double>(json["lanes"][n]["states"].size()));
     }
 }
 
