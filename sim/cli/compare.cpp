@@ -72,6 +72,8 @@ CompareOptions parse_compare(const Arguments& arguments, bool& help) {
 
 }  // namespace
 
+Options compare_options() { return description(); }
+
 int compare(const Arguments& arguments) {
     bool help = false;
     const CompareOptions options = parse_compare(arguments, help);

@@ -31,6 +31,8 @@ Options description() {
 
 }  // namespace
 
+Options explain_options() { return description(); }
+
 int explain(const Arguments& arguments) {
     bool help = false;
     const auto values = parse(description(), arguments, help);

@@ -39,6 +39,8 @@ bool near(const CalibrationFit& fit, double gpus) {
 std::vector<Class> read_classes() {
     std::vector<Class> out;
     for (const auto& [file, content] : embedded::sim_report()) {
+        if (!file.ends_with(".yaml"))
+            continue;
         const YAML::Node root = YAML::Load(std::string(content));
         for (const YAML::Node& one : root["classes"]) {
             Class c;

@@ -131,8 +131,8 @@ TEST(RunInput, BadOptionsAreExitTwoWithOneSentence) {
         EXPECT_TRUE(contains(ended.err, part)) << arguments << "\n" << ended.err;
     };
     says("", "no scenario file");
-    says(quickstart() + " --output result.xml", ".json and .txt");
-    says(quickstart() + " --output .json", ".json and .txt");
+    says(quickstart() + " --output result.xml", ".json, .txt, .html, .md, .csv and .prom");
+    says(quickstart() + " --output .json", ".json, .txt, .html, .md, .csv and .prom");
     says(quickstart() + " --output no-such-folder/r.json", "does not exist");
     says(quickstart() + " --stats no-such-folder/s.json", "does not exist");
     says(quickstart() + " --seed -1", "whole number");
