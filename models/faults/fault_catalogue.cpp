@@ -122,7 +122,8 @@ FaultCatalogue::FaultCatalogue(std::string_view yaml) {
         const Entry e = entry("degradations", d.name);
         d.what = e.what();
         d.rate = e.number("rate") / 1000;
-        d.keeps = e.number("keeps");
+        d.lane_bytes_per_s = e.has("lane") ? e.number("lane") : 0;
+        d.keeps = e.has("keeps") ? e.number("keeps") : 1;
         d.until = log_normal_of_mean(e.number("until_median"), e.number("until_mean"));
         degradations_.push_back(std::move(d));
     }
@@ -142,6 +143,7 @@ FaultCatalogue::FaultCatalogue(std::string_view yaml) {
                  .swap_s = d.number("swap"),
                  .start_s = d.number("start"),
                  .communicators_s = d.number("communicators"),
+                 .restart_spread = d.number("restart_spread"),
                  .storage_bytes_per_s = d.number("storage_rate")};
 }
 

@@ -32,9 +32,10 @@ struct Component {
 
 struct Degradation {
     std::string name, what;
-    double rate = 0;          ///< onsets per node and day
-    double keeps = 1;         ///< share of the part's rate that is left
-    Distribution until = {};  ///< s, until mended
+    double rate = 0;              ///< onsets per node and day
+    double keeps = 1;             ///< share of the part's rate that is left
+    double lane_bytes_per_s = 0;  ///< instead: what is missing of it
+    Distribution until = {};      ///< s, until mended
 };
 
 struct Episodes {
@@ -47,7 +48,7 @@ struct Defaults {
     double new_fleet_rate = 0;  ///< per node and day
     double burst_cv = 1, burst_gap_s = 0, node_spread = 0, spares_share = 0;
     double detect_crash_s = 0, detect_transport_s = 0, detect_hang_s = 0;
-    double locate_s = 0, swap_s = 0, start_s = 0, communicators_s = 0;
+    double locate_s = 0, swap_s = 0, start_s = 0, communicators_s = 0, restart_spread = 0;
     double storage_bytes_per_s = 0;
 };
 

@@ -110,6 +110,21 @@ struct Phase {
     double tokens_per_step = 0;
 };
 
+/// A fault at a given time.
+struct ScheduledFault {
+    enum class Kind : std::uint8_t {
+        stop,
+        slow,
+        stall,
+        poisoned
+    };  ///< poisoned: NaN, noticed at once, back to the last save
+    Nanoseconds time = 0;
+    Kind kind = Kind::stop;
+    std::uint32_t which = 0;  ///< component (stop) or degradation (slow)
+    std::uint32_t node = 0;
+    Nanoseconds lasts = 0;  ///< slow, stall; 0: as drawn
+};
+
 struct CampaignSpec {
     FleetSpec fleet;
     ConditionSpec conditions;

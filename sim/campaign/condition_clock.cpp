@@ -84,7 +84,7 @@ ConditionClock::Change ConditionClock::take() {
             break;
         case Kind::cleared: ends(congestion_, congestion_bit); break;
         case Kind::flap:
-            change.stall = nanoseconds(faults::uniform(spec_.flap_low_s, spec_.flap_high_s).at(flaps_.lasts.next()));
+            change.stall = flap();
             arrive(flaps_);
             break;
         case Kind::leak: {
@@ -96,6 +96,15 @@ ConditionClock::Change ConditionClock::take() {
     }
     find_next();
     return change;
+}
+
+void ConditionClock::degrade(std::uint32_t which, Nanoseconds now, Nanoseconds lasts) {
+    Source& source = degradations_[which];
+    if (lasts == 0)
+        lasts = std::max<Nanoseconds>(1, nanoseconds(spec_.degradations[which].what.until.at(source.lasts.next())));
+    source.ends.push_back(now + lasts);
+    mask_ |= 1u << which;
+    find_next();
 }
 
 void ConditionClock::job_started(Nanoseconds now) {

@@ -29,6 +29,11 @@ public:
     };
     Nanoseconds next() const { return next_.time; }
     Change take();
+    /// A degradation that begins now, for `lasts` (0: as drawn), beside those that arrive by themselves.
+    void degrade(std::uint32_t which, Nanoseconds now, Nanoseconds lasts);
+    Nanoseconds flap() {
+        return nanoseconds(faults::uniform(spec_.flap_low_s, spec_.flap_high_s).at(flaps_.lasts.next()));
+    }
     /// Processes start with the job and the leak starts anew with each of its starts.
     void job_started(Nanoseconds now);
 

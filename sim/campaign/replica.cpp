@@ -74,6 +74,8 @@ bool Replica::over() const {
 Nanoseconds Replica::next_event() const {
     Nanoseconds next = std::min({strikes_.peek().time, conditions_.next(), pool_.next_return(), maintenance_, limit_,
                                  corruption_found_, spec_.horizon});
+    if (scheduled_ < spec_.scheduled.size())
+        next = std::min(next, spec_.scheduled[scheduled_].time);
     for (const Nanoseconds back : replica_back_)
         if (back > 0)
             next = std::min(next, back);
@@ -118,28 +120,10 @@ void Replica::handle_event() {
             planned_stop(Spent::restart, 0, true);
     } else if (corruption_found_ <= now_) {
         found_corruption();
+    } else if (scheduled_ < spec_.scheduled.size() && spec_.scheduled[scheduled_].time <= now_) {
+        scheduled_fault();
     } else if (conditions_.next() <= now_) {
-        const ConditionClock::Change change = conditions_.take();
-        using Change = ConditionClock::Kind;
-        switch (change.kind) {
-            case Change::degraded:
-                ++result_.degradations;
-                note(Kind::degraded, kNobody, change.which);
-                break;
-            case Change::mended:
-                note(Kind::mended, kNobody, change.which);
-                if (change.drains)
-                    planned_stop(Spent::restart, spec_.recovery.swap, true);
-                break;
-            case Change::congested: note(Kind::congested, kNobody, 0); break;
-            case Change::cleared: note(Kind::cleared, kNobody, 0); break;
-            case Change::flap:
-                if (const std::optional<Hit> hit = stand(Spent::stall, change.stall))
-                    stop_by(*hit);
-                break;
-            case Change::leak: break;
-        }
-        watch_step_time();
+        change_condition();
     } else if (maintenance_ <= now_) {
         maintenance_ = now_ + spec_.events.maintenance_every;
         note(Kind::maintenance, kNobody, 0);
@@ -150,6 +134,53 @@ void Replica::handle_event() {
         limit_ = now_ + spec_.events.time_limit;
     } else {
         replica_comes_back();
+    }
+}
+
+void Replica::change_condition() {
+    const ConditionClock::Change change = conditions_.take();
+    using Change = ConditionClock::Kind;
+    switch (change.kind) {
+        case Change::degraded:
+            ++result_.degradations;
+            note(Kind::degraded, kNobody, change.which);
+            break;
+        case Change::mended:
+            note(Kind::mended, kNobody, change.which);
+            if (change.drains)
+                planned_stop(Spent::restart, spec_.recovery.swap, true);
+            break;
+        case Change::congested: note(Kind::congested, kNobody, 0); break;
+        case Change::cleared: note(Kind::cleared, kNobody, 0); break;
+        case Change::flap:
+            if (const std::optional<Hit> hit = stand(Spent::stall, change.stall))
+                stop_by(*hit);
+            break;
+        case Change::leak: break;
+    }
+    watch_step_time();
+}
+
+void Replica::scheduled_fault() {
+    const ScheduledFault fault = spec_.scheduled[scheduled_++];
+    switch (fault.kind) {
+        case ScheduledFault::Kind::stop:
+            if (pool_.state(fault.node) != NodeState::job)
+                return;  // away already
+            ++result_.stops;
+            ++result_.stops_by[fault.which];
+            send_away({fault.which, fault.node});
+            return stop_by({fault.which, fault.node});
+        case ScheduledFault::Kind::slow:
+            ++result_.degradations;
+            note(Kind::degraded, fault.node, fault.which);
+            conditions_.degrade(fault.which, now_, fault.lasts);
+            return watch_step_time();
+        case ScheduledFault::Kind::stall:
+            if (const std::optional<Hit> hit = stand(Spent::stall, fault.lasts > 0 ? fault.lasts : conditions_.flap()))
+                stop_by(*hit);
+            return;
+        case ScheduledFault::Kind::poisoned: return poisoned();
     }
 }
 

@@ -39,6 +39,8 @@ private:
     Nanoseconds next_event() const;
     void run_until(Nanoseconds time);
     void handle_event();
+    void change_condition();
+    void scheduled_fault();
     Nanoseconds step_time() const;
     void watch_step_time();
 
@@ -68,6 +70,7 @@ private:
     std::uint32_t replicas_down() const;
     void corrupted(const Hit& hit);
     void found_corruption();
+    void poisoned();
     void return_nodes(Nanoseconds until);
 
     void note(Kind kind, std::uint32_t node, std::uint32_t which, Nanoseconds lasted = 0, std::int64_t lost = 0);
@@ -89,6 +92,7 @@ private:
     std::int64_t alarm_step_ = INT64_MAX;
     Nanoseconds maintenance_, limit_, run_since_ = 0;
     bool copies_live_ = true;
+    std::size_t scheduled_ = 0;              ///< the next of spec_.scheduled
     std::vector<Nanoseconds> replica_back_;  ///< style replicas: 0 up, else when it comes back
     Nanoseconds corruption_found_ = kNever;
     std::int64_t corrupt_step_ = 0;

@@ -225,6 +225,17 @@ void Replica::found_corruption() {
     started();
 }
 
+// The loss is not a number from here on: the job goes back to the last save and skips the sample. Nobody is replaced.
+void Replica::poisoned() {
+    note(Kind::poisoned, kNobody, 0);
+    result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
+    progress_.back_to_save(now_);
+    copies_live_ = false;
+    if (const std::optional<Hit> hit = bring_back(true))
+        recover(*hit);
+    started();
+}
+
 void Replica::return_nodes(Nanoseconds until) {
     while (pool_.next_return() <= until) {
         const Nanoseconds back = pool_.next_return();

@@ -59,6 +59,7 @@ std::string_view incident_name(Incident::Kind kind) {
         case Kind::replica_back: return "replica_back";
         case Kind::silent_found: return "corruption_found";
         case Kind::none_left: return "no_spare_left";
+        case Kind::poisoned: return "not_a_number";
     }
     return {};
 }

@@ -49,7 +49,8 @@ struct Incident {
         replica_left,
         replica_back,
         silent_found,
-        none_left
+        none_left,
+        poisoned
     };
     Nanoseconds time = 0;
     Kind kind = Kind::fault;

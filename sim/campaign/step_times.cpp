@@ -34,4 +34,14 @@ Nanoseconds StepTimes::first_time(const Condition& condition) {
     return step;
 }
 
+std::vector<std::pair<Condition, Nanoseconds>> StepTimes::known() const {
+    std::vector<std::pair<Condition, Nanoseconds>> all;
+    for (std::size_t i = 0; i < table_.size(); ++i)
+        if (const Nanoseconds step = table_[i].load(std::memory_order_acquire); step > 0)
+            all.push_back(
+                {{static_cast<std::uint32_t>(i >> kinds_), static_cast<std::uint32_t>(i & ((1u << kinds_) - 1))},
+                 step});
+    return all;
+}
+
 }  // namespace fabricast::campaign

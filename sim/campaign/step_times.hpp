@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "sim/campaign/campaign_spec.hpp"
@@ -32,7 +33,8 @@ public:
         const Nanoseconds known = table_[slot(condition)].load(std::memory_order_acquire);
         return known > 0 ? known : first_time(condition);
     }
-    std::size_t simulated() const { return simulated_; }  ///< conditions asked for so far
+    std::vector<std::pair<Condition, Nanoseconds>> known() const;  ///< what was asked for, in order of key and bits
+    std::size_t simulated() const { return simulated_; }           ///< conditions asked for so far
 
 private:
     std::size_t slot(const Condition& c) const { return (std::size_t{c.key} << kinds_) + c.degraded; }

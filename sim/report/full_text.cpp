@@ -208,7 +208,7 @@ std::string full_text(const Result& result, bool color, bool unicode) {
                          result.version, scenario.seed, result.events, result.ranks_simulated, result.step.ranks,
                          result.fingerprint))
         .end();
-    return page.text();
+    return page.text() + campaign_text(result, true, color, unicode);
 }
 
 }  // namespace fabricast

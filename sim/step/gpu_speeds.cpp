@@ -1,6 +1,7 @@
 #include "sim/step/gpu_speeds.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "models/compute/spread.hpp"
@@ -32,15 +33,15 @@ std::uint32_t busiest_template(const program::Program& p) {
 
 // The slowest GPU counts most where the work is: the expected one is the first rank of the busiest stage.
 void set_gpu_speeds(const Scenario& s, program::Program& p) {
-    if (s.gpu_draw_each) {
+    if (s.gpu_draw_each)
         for (std::uint32_t rank = 0; rank < p.ranks.size(); ++rank)
             p.ranks[rank].slowness = gpu_slowness(s.gpu_spread, s.seed, rank);
-        return;
-    }
     const std::uint32_t busiest = busiest_template(p);
     const auto slowest =
         std::find_if(p.ranks.begin(), p.ranks.end(), [&](const program::Rank& rank) { return rank.tmpl == busiest; });
-    slowest->slowness = expected_slowest(s.gpu_spread, static_cast<std::int64_t>(p.ranks.size()));
+    if (!s.gpu_draw_each)
+        slowest->slowness = expected_slowest(s.gpu_spread, static_cast<std::int64_t>(p.ranks.size()));
+    slowest->slowness = std::max(slowest->slowness, static_cast<std::uint32_t>(std::llround(65536 * s.slow_gpu)));
 }
 
 }  // namespace fabricast
