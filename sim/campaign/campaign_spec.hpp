@@ -110,14 +110,9 @@ struct Phase {
     double tokens_per_step = 0;
 };
 
-/// A fault at a given time.
+/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save.
 struct ScheduledFault {
-    enum class Kind : std::uint8_t {
-        stop,
-        slow,
-        stall,
-        poisoned
-    };  ///< poisoned: NaN, noticed at once, back to the last save
+    enum class Kind : std::uint8_t { stop, slow, stall, poisoned };
     Nanoseconds time = 0;
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component (stop) or degradation (slow)
@@ -132,9 +127,10 @@ struct CampaignSpec {
     RecoverySpec recovery;
     WatchdogSpec watchdog;
     EventsSpec events;
-    std::vector<Phase> phases;     ///< at least one
-    Nanoseconds horizon = kNever;  ///< the run ends then, done or not
-    std::uint32_t replicas = 1;    ///< of the Monte-Carlo
+    std::vector<ScheduledFault> scheduled;  ///< by time; beside what is drawn
+    std::vector<Phase> phases;              ///< at least one
+    Nanoseconds horizon = kNever;           ///< the run ends then, done or not
+    std::uint32_t replicas = 1;             ///< of the Monte-Carlo
     std::uint64_t seed = 1;
 };
 

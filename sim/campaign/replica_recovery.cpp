@@ -129,6 +129,7 @@ void Replica::false_alarm() {
     ++result_.false_alarms;
     note(Kind::false_alarm, kNobody, 0);
     progress_.back_to_save(now_);
+    copies_live_ = false;
     std::optional<Hit> hit = stand(Spent::false_alarm, spec_.watchdog.time_out + spec_.watchdog.save_grace);
     if (!hit)
         hit = bring_back(false);
