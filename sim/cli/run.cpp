@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "sim/campaign/campaign_report.hpp"
 #include "sim/cli/command_line.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
@@ -184,8 +185,9 @@ int run(const Arguments& arguments) {
     int code = kDone;
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
-        const Result result =
+        Result result =
             forecast(scenarios[i], {.split_waiting = true, .fold = options.fold, .fold_time = options.fold_time});
+        campaign::add_campaign(scenarios[i], result);
         stats.end_forecast(scenarios[i].name, result.events + (result.waiting ? result.waiting->events : 0));
         code = std::max(code, exit_code(result));
         const std::optional<StepTimeline> timeline = timeline_of(options, scenarios[i], result);
@@ -204,7 +206,8 @@ int run(const Arguments& arguments) {
             if (i > 0)
                 print_result("\n");
             print_result(options.full ? full_text(result, terminal.color, terminal.unicode)
-                                      : first_screen(result, terminal.color, terminal.unicode));
+                                      : first_screen(result, terminal.color, terminal.unicode) +
+                                            campaign_text(result, false, terminal.color, terminal.unicode));
             print_result(measured_text(measured, result));
         }
     }

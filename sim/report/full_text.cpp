@@ -210,7 +210,7 @@ std::string full_text(const Result& result, bool color, bool unicode) {
         .end();
     if (const std::string quantum = quantum_text(result); !quantum.empty())
         page.add("  " + quantum).end();
-    return page.text();
+    return page.text() + campaign_text(result, true, color, unicode);
 }
 
 }  // namespace fabricast

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/transformer/architecture.hpp"
+#include "sim/report/campaign_json.hpp"
 #include "sim/report/exact.hpp"
 #include "sim/report/expectation.hpp"
 #include "sim/report/text.hpp"
@@ -279,6 +280,7 @@ std::string result_json(const Result& result) {
     json["scenario"] = scenario_json(scenario);
     json["step"] = step_json(result);
     json["run"] = run_json(result);
+    json["campaign"] = report::campaign_json(result);
     json["memory"] = memory_json(result.memory);
     json["host_memory"] = {{"bytes", result.host_bytes},
                            {"capacity_bytes", static_cast<std::int64_t>(scenario.node.host_memory_bytes)}};

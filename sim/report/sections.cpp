@@ -59,7 +59,7 @@ void print_run(Page& page, const Result& result, const Headline& h) {
     if (h.cost > 0) {
         page.add(", ").add(fmt::format("{} {}", magnitude(h.cost), clean(scenario.currency)), Paint::bold);
     }
-    page.add("; no failures counted", Paint::dim).end();
+    page.add(result.campaign ? "; with faults see the campaign" : "; no failures counted", Paint::dim).end();
 }
 
 }  // namespace

@@ -277,8 +277,10 @@ void list_assumptions(const Answers& answers, Scenario& s) {
                  s.model.source);
     list_software(list, answers, s);
     list_offload(list, answers, s);
+    list_run(answers, s);
     for (const std::string& path : answers.defaults_taken) {
-        if (path == "training.layout.dp" || path == "seed")
+        const bool of_campaign = path.starts_with("run.") || path.starts_with("faults.");
+        if (path == "training.layout.dp" || path == "seed" || (of_campaign && !s.run.given))
             continue;
         list.add(path, std::string(find_field(path)->fallback), Origin::guess, "not stated, the default");
     }

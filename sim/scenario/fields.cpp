@@ -3,64 +3,16 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/transformer/architecture.hpp"
 #include "models/transformer/layer.hpp"
+#include "sim/scenario/field_kinds.hpp"
 
 namespace fabricast {
 namespace {
 
-using K = FieldKind;
-using D = Dimension;
-
-constexpr Field section(std::string_view path, std::string_view doc, std::string_view shorthand = {}) {
-    return {.path = path, .kind = K::section, .doc = doc, .shorthand = shorthand};
-}
-constexpr Field text(std::string_view path, std::string_view doc, std::string_view fallback = {}) {
-    return {.path = path, .kind = K::text, .doc = doc, .fallback = fallback};
-}
-constexpr Field flag(std::string_view path, std::string_view fallback, std::string_view doc) {
-    return {.path = path, .kind = K::flag, .doc = doc, .fallback = fallback};
-}
-constexpr Field integer(std::string_view path, double low, double high, std::string_view fallback,
-                        std::string_view doc) {
-    return {.path = path, .kind = K::integer, .doc = doc, .fallback = fallback, .low = low, .high = high};
-}
-constexpr Field number(std::string_view path, double high, std::string_view fallback, std::string_view doc) {
-    return {.path = path, .kind = K::number, .doc = doc, .fallback = fallback, .high = high, .positive = true};
-}
-constexpr Field quantity(std::string_view path, Dimension dimension, std::string_view example, double high,
-                         std::string_view doc) {
-    return {.path = path,
-            .kind = K::quantity,
-            .doc = doc,
-            .dimension = dimension,
-            .example = example,
-            .high = high,
-            .positive = true};
-}
-constexpr Field latency(std::string_view path, std::string_view doc) {
-    return {.path = path, .kind = K::quantity, .doc = doc, .dimension = D::time, .example = "us", .high = 1};
-}
-constexpr Field choice(std::string_view path, std::string_view allowed, std::string_view fallback,
-                       std::string_view doc) {
-    return {.path = path, .kind = K::choice, .doc = doc, .fallback = fallback, .allowed = allowed};
-}
-constexpr Field preset(std::string_view path, std::string_view catalogue, std::string_view doc,
-                       std::string_view fallback = {}) {
-    return {.path = path, .kind = K::preset, .doc = doc, .fallback = fallback, .allowed = catalogue};
-}
-constexpr Field expected(std::string_view path, double high, std::string_view doc) {
-    return {.path = path, .kind = K::range, .doc = doc, .high = high};
-}
-constexpr Field later(Field field) {
-    field.use = Use::later;
-    return field;
-}
-constexpr Field unsupported(std::string_view path, std::string_view why) {
-    return {.path = path, .kind = K::text, .doc = why, .use = Use::unsupported};
-}
+using namespace field_kinds;
 
 constexpr double kMaxRate = 1e15;  // byte/s; a Rate holds 8e15
 
-constexpr Field kFields[] = {
+constexpr Field kFieldsUpToRun[] = {
     text("name", "Name of the scenario in reports; the file name without ending when absent."),
     text("extends", "A scenario file this one builds on; path relative to this file. Keys given here win."),
 
@@ -381,38 +333,9 @@ constexpr Field kFields[] = {
     integer("data.sampler.seed", 0, 9e15, "", "Seed of the shuffle."),
     integer("data.sampler.buffer", 1, 9e15, "", "Shuffle buffer, samples."),
 
-    section("run", "The whole run."),
-    {.path = "run.tokens",
-     .kind = K::quantity,
-     .doc = "Tokens to train on.",
-     .dimension = D::tokens,
-     .example = "Ttokens",
-     .high = 1e18,
-     .positive = true},
-    {.path = "run.price",
-     .kind = K::quantity,
-     .doc = "Price of one GPU for one hour.",
-     .dimension = D::price,
-     .example = "USD/GPU-h",
-     .high = 1e9},
-    later(section("run.checkpoint", "Saving the state.")),
-    quantity("run.checkpoint.every", D::time, "h", 1e9, "Interval between saves."),
-    choice("run.checkpoint.mode", "sync|async", "", "Does training wait for the save?"),
+};
 
-    later(section("faults", "What breaks.", "rates")),
-    choice("faults.rates", "default|mature|new|none", "",
-           "Failure rates: a mature fleet (default), a new one, or none."),
-    {.path = "faults.events", .kind = K::list, .doc = "Faults at given times."},
-    choice("faults.events[].kind",
-           "gpu_fail|gpu_slow|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|loader_slow|data_nan",
-           "", "What happens."),
-    quantity("faults.events[].at", D::time, "h", 1e10, "When, from the start of the run."),
-    quantity("faults.events[].duration", D::time, "h", 1e10, "How long; for good when absent."),
-    integer("faults.events[].node", 0, 131071, "", "Node, from 0."),
-    integer("faults.events[].gpu", 0, 1023, "", "GPU of the node, from 0."),
-    integer("faults.events[].nic", 0, 1023, "", "Adapter of the node, from 0."),
-    number("faults.events[].severity", 1, "", "Part of the rate that is lost."),
-
+constexpr Field kFieldsBehindRun[] = {
     later(section("monitor", "Alert rules.", "rules")),
     choice("monitor.rules", "default|none", "", "Rule set."),
 
@@ -433,7 +356,13 @@ constexpr Field kFields[] = {
     expected("expect.days", 1e9, "Days of the run without failures."),
     expected("expect.gpu_hours", 1e18, "GPU-hours of the run without failures."),
     expected("expect.cost", 1e18, "Cost of the run without failures."),
-    choice("expect.outcome", "ok|out_of_memory|deadlock", "", "How the simulated job must end."),
+    expected("expect.ettr", 1, "Kept steps over wall time of the campaign, median of the replicas."),
+    expected("expect.campaign_days", 1e9, "Days of the campaign, median."),
+    expected("expect.campaign_tokens", 1e18, "Tokens that were kept, median."),
+    expected("expect.campaign_gpu_hours", 1e18, "GPU-hours billed, spares and down time included, median."),
+    expected("expect.campaign_cost", 1e18, "Cost of these GPU-hours, median."),
+    expected("expect.stops", 1e9, "Faults that stop the job, mean of the replicas."),
+    choice("expect.outcome", "ok|out_of_memory|deadlock|stuck", "", "How the simulated job must end."),
     section("simulation", "How exactly time is simulated."),
     {.path = "simulation.quantum",
      .kind = K::quantity,
@@ -456,10 +385,18 @@ std::vector<std::string> names_of(const List& list) {
 
 }  // namespace
 
-std::span<const Field> fields() { return kFields; }
+std::span<const Field> fields() {
+    static const std::vector<Field> all = [] {
+        std::vector<Field> joined(std::begin(kFieldsUpToRun), std::end(kFieldsUpToRun));
+        joined.insert(joined.end(), run_fields().begin(), run_fields().end());
+        joined.insert(joined.end(), std::begin(kFieldsBehindRun), std::end(kFieldsBehindRun));
+        return joined;
+    }();
+    return all;
+}
 
 const Field* find_field(std::string_view path) {
-    for (const Field& field : kFields) {
+    for (const Field& field : fields()) {
         if (field.path == path)
             return &field;
         if (field.path.ends_with(".*")) {
@@ -478,7 +415,7 @@ std::string_view leaf_name(std::string_view path) {
 
 std::vector<std::string> child_names(std::string_view path) {
     std::vector<std::string> names;
-    for (const Field& field : kFields) {
+    for (const Field& field : fields()) {
         const std::size_t dot = field.path.rfind('.');
         const std::string_view parent = dot == std::string_view::npos ? std::string_view() : field.path.substr(0, dot);
         if (parent == path && field.use != Use::unsupported && leaf_name(field.path) != "*")

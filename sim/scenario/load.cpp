@@ -71,6 +71,8 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name, const 
     if (cluster)
         fill_comm(answers, s, diagnostics);
     fill_run(answers, s, diagnostics);
+    if (diagnostics.ok())
+        fill_campaign(answers, s, diagnostics);
     if (!answers.given("training") && !(cluster && model))
         missing(answers, "training", "", diagnostics);
     diagnostics.throw_if_any();

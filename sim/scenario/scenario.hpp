@@ -16,6 +16,7 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
+#include "sim/scenario/run_plan.hpp"
 #include "topologies/builders/grid.hpp"
 #include "topologies/builders/hand_made.hpp"
 #include "topologies/graph/routing_policy.hpp"
@@ -89,6 +90,8 @@ struct Scenario {
     double tokens = 0;              ///< of the whole run; 0 = not stated
     double price_per_gpu_hour = 0;  ///< 0 = not stated
     std::string currency = "USD";
+    RunPlan run;
+    double slow_gpu = 1;  ///< compute of one GPU, of the busiest stage, takes so many times as long
     // expectations: key of result.json's step object -> [low, high]
     struct Expectation {
         std::string what;
@@ -96,7 +99,7 @@ struct Scenario {
         std::string where;
     };
     std::vector<Expectation> expect;
-    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock"; empty = not stated
+    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "stuck"; empty = not stated
     std::uint64_t seed = 1;
     Picoseconds quantum = 0;  ///< the network is solved at most so often; 0 = exact
     std::shared_ptr<const Calibration> calibration;  ///< laid over the catalogue; null = none
@@ -116,6 +119,9 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
 Scenario parse_scenario(const std::string& yaml, const std::string& name,
                         const std::vector<std::string>& overrides = {}, Scope scope = Scope::step,
                         std::shared_ptr<const Calibration> calibration = nullptr);
+
+/// `plan` as `phase` of the run changes it; dp takes the GPUs that remain.
+void apply_phase(const RunPlan::Phase& phase, std::int64_t gpus, TrainingPlan& plan);
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();

@@ -54,7 +54,7 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"models/compute", {"topologies/graph/units.hpp", "models/hardware", "models/program"}},
         {"models/collectives", join({topologies, {"models/hardware", "models/compute/math.hpp"}})},
         {"models/transformer", {"topologies/graph/units.hpp", "models/compute", "models/hardware", "models/program"}},
-        {"models/faults", join({topologies, {"models/hardware", "models/program", "models/compute/math.hpp"}})},
+        {"models/faults", join({topologies, {"models/hardware", "models/program", "models/compute/math.hpp", "models/compute/spread.hpp"}})},
         {"models/parallel",
          join({topologies,
                {"models/hardware", "models/compute", "models/collectives", "models/transformer", "models/program"}})},

@@ -115,6 +115,31 @@ TEST(Run, FullTextAndTextFileHoldTheTables) {
     EXPECT_TRUE(contains(read_text(scratch.path("r.txt")), "gemm_loss"));
 }
 
+TEST(Run, FaultsAddTheCampaign) {
+    const std::string faults = "--set faults=default --set run.replicas=20 --set run.days='30 d' ";
+    const Ended ended = fabricast("run " + faults + quickstart());
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    std::istringstream lines(ended.out);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count)
+        EXPECT_LE(report::width(line), 100u) << line;
+    EXPECT_LE(count, 60u);
+    for (const char* part : {"20 lives, 1 + 0 nodes", "P90", "ETTR", "steps that were kept", "Checkpoints: sync"})
+        EXPECT_TRUE(contains(ended.out, part)) << part;
+    const Ended as_json = fabricast("run --json --quiet " + faults + quickstart());
+    EXPECT_EQ(as_json.out, fabricast("run --json --quiet " + faults + quickstart()).out);
+    const json campaign = json::parse(as_json.out)["campaign"];
+    EXPECT_GT(campaign["ettr"]["p50"].get<double>(), 0.9);
+    std::int64_t sum = 0;
+    for (const json& row : campaign["wall"])
+        sum += row["shown_ns"].get<std::int64_t>();
+    EXPECT_NEAR(static_cast<double>(sum) / 1e9, campaign["shown"]["wall_s"].get<double>(), 1e-3);
+    EXPECT_TRUE(json::parse(fabricast("run --json --quiet " + quickstart()).out)["campaign"].is_null());
+    const Ended failed = fabricast("run " + faults + "--set 'expect.ettr=[0.1,0.2]' " + quickstart());
+    EXPECT_EQ(failed.code, 1);
+    EXPECT_TRUE(contains(failed.out, "ettr")) << failed.out;
+}
+
 TEST(RunInput, MissingFileIsExitTwo) {
     const Ended ended = fabricast("run no-such-file.yaml");
     EXPECT_EQ(ended.code, 2);
