@@ -137,6 +137,8 @@ private:
             Colour colour = join(rank.tmpl, rank.slowness);
             for (const std::int64_t count : rank.bindings)
                 colour = join(colour, static_cast<Colour>(count));
+            for (const std::uint32_t source : rank.sources)
+                colour = join(colour, source + 0x20000u);
             rank_.push_back(colour);
             for (std::uint32_t slot = 0; slot < rank.groups.size(); ++slot) {
                 if (rank.groups[slot] != kNone)
@@ -261,6 +263,8 @@ public:
                         .routes = std::move(routes_),
                         .transfers = p_.transfers,
                         .durations = p_.durations,
+                        .sources = p_.sources,
+                        .fetches = p_.fetches,
                         .demands = std::move(folded_),
                         .alone = std::move(alone_),
                         .labels = p_.labels,
@@ -344,6 +348,7 @@ private:
                        .peers = {},
                        .transfer_routes = {},
                        .bindings = rank.bindings,
+                       .sources = rank.sources,
                        .slowness = rank.slowness,
                        .copies = rank_.size[c]};
         for (const std::uint32_t g : rank.groups)

@@ -75,6 +75,13 @@ std::string validate_prices(const Program& p) {
         if (p.durations[d] < 0)
             return fmt::format("duration {} is negative", d);
     }
+    for (std::size_t s = 0; s < p.sources.size(); ++s) {
+        const Source& source = p.sources[s];
+        if (source.ahead == 0 || source.times.empty() || source.start < 0)
+            return fmt::format("source {}: nothing ahead, no times or a negative start", s);
+        if (std::any_of(source.times.begin(), source.times.end(), [](Picoseconds t) { return t < 0; }))
+            return fmt::format("source {}: a negative time", s);
+    }
     return {};
 }
 
@@ -133,6 +140,7 @@ std::string validate_template(const Program& p, const Template& t) {
                                   : op.kind == OpKind::p2p_batch  ? p.batches.size()
                                   : op.kind == OpKind::transfer   ? p.transfers.size()
                                   : op.kind == OpKind::step_end   ? std::size_t{1} + op.payload
+                                  : op.kind == OpKind::fetch      ? p.fetches.size()
                                                                   : p.durations.size();
         if (op.payload >= limit)
             return where(i) + " has no payload";
@@ -206,6 +214,8 @@ std::string validate_rank(const Program& p, std::size_t r) {
         }
         if (op.kind == OpKind::transfer && p.transfers[op.payload].route_slot >= rank.transfer_routes.size())
             return fmt::format("rank {} lacks a transfer route", r);
+        if (op.kind == OpKind::fetch && p.fetches[op.payload].slot >= rank.sources.size())
+            return fmt::format("rank {} lacks a source", r);
     }
     return {};
 }
@@ -267,7 +277,12 @@ std::string validate(const Program& program) {
             if (route >= program.routes.size())
                 return fmt::format("rank {} names route {}, there are {}", r, route, program.routes.size());
         }
-        if (!done.insert({rank.tmpl, shapes, peers, rank.transfer_routes.size(), rank.bindings}).second)
+        for (const std::uint32_t source : rank.sources) {
+            if (source >= program.sources.size())
+                return fmt::format("rank {} names source {}, there are {}", r, source, program.sources.size());
+        }
+        const std::size_t slots = rank.transfer_routes.size() << 16 | rank.sources.size();
+        if (!done.insert({rank.tmpl, shapes, peers, slots, rank.bindings}).second)
             continue;
         if (std::string broken = validate_rank(program, r); !broken.empty())
             return broken;

@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 inline constexpr std::size_t kSpeedStates = 5;  ///< alone, kernel waiting, network, nvlink, both
 inline constexpr std::uint32_t kFullSpeed = 1u << 16;
 
-enum class OpKind : std::uint8_t { compute, collective, p2p_batch, transfer, host, timer, step_end };
+enum class OpKind : std::uint8_t { compute, collective, p2p_batch, transfer, host, timer, step_end, fetch };
 enum class Phase : std::uint8_t { none, forward, backward, recompute, reduce, optimizer, gather, load, save };
 
 /// What an operation is, for accounts, timelines and error texts.
@@ -69,7 +69,7 @@ struct Operation {
     std::uint8_t stream = 0;
     bool host_sync = false;            ///< the CPU waits for this operation before it issues more
     std::uint32_t payload = 0;         ///< compute: cost class; collective: call; p2p_batch: batch; transfer: transfer;
-                                       ///< host, timer: index into durations
+                                       ///< host, timer: index into durations; fetch: index into fetches
     std::uint32_t label = 0;           ///< index into Program::labels
     std::vector<std::uint32_t> waits;  ///< node indices of operations in this template
     std::vector<MemoryChange> memory;
@@ -147,12 +147,28 @@ struct Transfer {
     Bytes bytes = 0;
 };
 
+/// Items that are made ahead of who takes them. Item j is made by maker j mod makers in times[j] (the last one for all
+/// beyond) and begun when that maker has made its one before and its `ahead`-th before has been taken.
+struct Source {
+    std::uint32_t makers = 1;        ///< 0: made when asked for, so that the taker waits for all of it
+    std::uint32_t ahead = 1;         ///< items of a maker that nobody has taken, at least 1
+    Picoseconds start = 0;           ///< of the makers, at the beginning and after a restart
+    std::vector<Picoseconds> times;  ///< not empty
+};
+
+/// Takes the next item of a source, or (restart) throws away what is made and starts the makers anew.
+struct Fetch {
+    std::uint16_t slot = 0;  ///< into Rank::sources
+    bool restart = false;
+};
+
 struct Rank {
     std::uint32_t tmpl = 0;
     std::vector<std::uint32_t> groups;           ///< communicator slot -> group; kNone where unused
     std::vector<Peer> peers;                     ///< peer slot -> peer
     std::vector<std::uint32_t> transfer_routes;  ///< slot -> route
     std::vector<std::int64_t> bindings;          ///< bound repeat counts
+    std::vector<std::uint32_t> sources;          ///< slot -> source
     std::uint32_t slowness = kFullSpeed;         ///< compute work is multiplied by slowness / 65536, >= 1
     std::uint32_t copies = 1;                    ///< ranks this one stands for (fold.hpp)
 };
@@ -168,6 +184,8 @@ struct Program {
     std::vector<Route> routes;
     std::vector<Transfer> transfers;
     std::vector<Picoseconds> durations;
+    std::vector<Source> sources;
+    std::vector<Fetch> fetches;
     std::vector<std::vector<LinkUse>> demands;
     std::vector<Rate> alone;  ///< by demand: its rate on an empty network; empty: as its links say (fold.hpp)
     std::vector<Label> labels;

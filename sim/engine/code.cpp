@@ -186,6 +186,7 @@ private:
 
 static_assert(static_cast<int>(Instruction::Kind::compute) == static_cast<int>(program::OpKind::compute));
 static_assert(static_cast<int>(Instruction::Kind::step_end) == static_cast<int>(program::OpKind::step_end));
+static_assert(static_cast<int>(Instruction::Kind::fetch) == static_cast<int>(program::OpKind::fetch));
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace fabricast::engine {
 Engine::Engine(const program::Program& program, std::span<const Rate> capacity, EngineOptions options)
     : program_(program),
       options_(options),
-      demands_(program::deciding_links(program.demands, capacity)),
+      demands_(options.changes.empty() ? program::deciding_links(program.demands, capacity) : program.demands),
       network_(capacity, options.quantum),
       ledger_(program.ranks.size()),
       recording_(options.record_timeline || options.track_path) {
@@ -91,7 +91,11 @@ void Engine::bind(std::span<const Rate> capacity) {
     for (std::size_t d = alone_.size(); d < demands_.size(); ++d)
         alone_.push_back(network_.alone_rate(demands_[d], 0));
     queue_.reserve(ranks * 2 + 1024);
-    if (options_.fold_time && !options_.record_timeline && options_.quantum == 0) {
+    bind_sources();
+    for (std::uint32_t c = 0; c < options_.changes.size(); ++c)
+        queue_.push({options_.changes[c].at, EventClass::change, c});
+    if (options_.fold_time && !options_.record_timeline && options_.quantum == 0 && options_.changes.empty() &&
+        options_.patience == 0 && options_.window_from == 0 && !options_.keep_step_ends && program_.sources.empty()) {
         std::vector<const Code*> code;
         for (const RankState& r : ranks_)
             code.push_back(r.code);
@@ -115,6 +119,8 @@ EngineResult Engine::run() {
         for (const Stream& stream : streams_) {
             if (stream.state != StreamState::halted) {
                 fail(Outcome::deadlock, deadlock_report());
+                failed_at_ = now_;
+                waits_ = unmet(INT64_MAX);
                 break;
             }
         }
@@ -167,6 +173,7 @@ void Engine::dispatch(const Event& event) {
             else
                 end_activity(event.id());
             break;
+        case EventClass::change: apply_change(event.id()); break;
         case EventClass::delay_end: {
             const auto rank = static_cast<std::uint32_t>(event.id() / kMaxStreams);
             const auto stream = static_cast<std::uint8_t>(event.id() % kMaxStreams);
@@ -221,7 +228,7 @@ Engine::UnmetWait Engine::unmet_wait(const RankState& r, const Stream& s, const 
 void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
     RankState& r = ranks_[rank];
     Stream& s = streams_[r.first_stream + stream];
-    if (s.state == StreamState::active || s.state == StreamState::halted)
+    if (s.state == StreamState::active || s.state == StreamState::halted || r.halted)
         return;
     if (rehearsal_)
         rehearsal_->seen.touched |= bit(stream);
@@ -268,6 +275,7 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
             case Instruction::Kind::collective: arrive(rank, stream, in); return;
             case Instruction::Kind::p2p_batch: post(rank, stream, in); return;
             case Instruction::Kind::transfer: start_transfer(rank, stream, in); return;
+            case Instruction::Kind::fetch: fetch(rank, stream, in); return;
             case Instruction::Kind::host:
             case Instruction::Kind::timer: {
                 const Picoseconds value = program_.durations[in.payload];
@@ -303,7 +311,8 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
             late_[s.record] = in.kind == Instruction::Kind::step_end ? 0 : ending_late_;
         set_trigger(s.record);
     }
-    if (in.host_sync)
+    if (in.host_sync &&
+        (in.kind != Instruction::Kind::fetch || s.started < now_))  // an item that is there holds up nobody
         r.host_clock = std::max(r.host_clock, now_);
     ++s.completed;
     ++s.counter;
@@ -330,6 +339,8 @@ void Engine::start_transfer(std::uint32_t rank, std::uint8_t stream, const Instr
 void Engine::end_delay(std::uint32_t rank, std::uint8_t stream) {
     const Instruction& in = ranks_[rank].code->instructions[stream_of(rank, stream).counter];
     ledger_.moving(rank, account_of(in.label), -1, now_);
+    if (in.kind == Instruction::Kind::fetch)
+        note_taken(rank, in);
     complete(rank, stream);
     run_rank(rank);
 }

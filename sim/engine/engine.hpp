@@ -8,6 +8,7 @@
 //   p2p batch    posts its halves; a message starts when both sides are posted; the batch ends with its last message
 //   transfer, host, timer   move bytes, pass a time, wait for an instant
 //   step end     marks a boundary of the repeated step
+//   fetch        takes the next item of a source, when it is made (engine_sources.cpp)
 //
 // Loop of run(): drain all events of an instant, solve the changed part of the network once, schedule finishes.
 //
@@ -52,15 +53,49 @@
 
 namespace fabricast::engine {
 
+/// Something that happens to the machine at a time, whatever the program does.
+struct Change {
+    enum class Kind : std::uint8_t {
+        capacity,  ///< of link `id` becomes `value`
+        down,      ///< the same, and nothing moves: who uses the link from then on has `patience` until it is up again
+        up,        ///< link `id` has `value` again
+        slowness,  ///< of rank `id`, from its next segment on
+        halt,      ///< rank `id` ends what is in flight and starts nothing more
+    };
+    Picoseconds at = 0;
+    Kind kind = Kind::capacity;
+    std::uint32_t id = 0;
+    std::int64_t value = 0;
+    Picoseconds patience = 0;  ///< down: of the transport
+};
+
+/// Operations that waited for somebody longer than EngineOptions::patience, or lost their transport.
+struct Standstill {
+    std::string what;                     ///< "gradient all-reduce"
+    std::string group;                    ///< of a collective; empty: a message
+    std::uint32_t call = program::kNone;  ///< of a collective
+    struct Side {
+        std::uint32_t rank = 0, step = 0;  ///< steps the rank had completed
+        Picoseconds since = 0;
+    };
+    std::vector<Side> waiting;           ///< those who are there, first come first
+    std::vector<std::uint32_t> missing;  ///< those who are not, or came too late
+    std::vector<std::uint32_t> members;  ///< all, in the order of the group
+};
+
 struct EngineOptions {
     Picoseconds quantum = 0;         ///< links are solved at most so often, 0 = exact
     bool record_timeline = false;    ///< keep every record (56 bytes an operation)
     bool track_path = false;         ///< keep the chains of causes that are still alive: EngineResult::path
     bool stop_when_periodic = true;  ///< false: run the whole program
     bool fold_time = true;           ///< replay what recurs (passage.hpp): the same result, except counts of the engine
+    std::uint32_t window_from = 0;   ///< > 0: accounts and period of all steps behind so many, not of the last alone
+    Picoseconds patience = 0;        ///< a wait for members or messages that lasts longer ends the run; 0: endless
+    std::vector<Change> changes;     ///< in order of time; the program must not be folded
+    bool keep_step_ends = false;     ///< EngineResult::step_ends
 };
 
-enum class Outcome : std::uint8_t { done, deadlock, mismatch };
+enum class Outcome : std::uint8_t { done, deadlock, mismatch, overdue, transport };
 
 struct EngineResult {
     Outcome outcome = Outcome::done;
@@ -81,6 +116,10 @@ struct EngineResult {
     Batching batching;                         ///< what the quantum did
     Picoseconds late = 0;  ///< with a quantum: the step exactly is at most so much shorter; -1: not followed (no path
                            ///< asked for, or buffered channels)
+    std::vector<Standstill> waits;  ///< deadlock and overdue: who waits for whom; transport: what was in flight
+    std::uint32_t lost_link = 0;    ///< transport
+    Picoseconds failed_at = 0;      ///< overdue: when the first lost its patience; deadlock, transport: the end
+    std::vector<std::vector<Picoseconds>> step_ends;  ///< by rank, with keep_step_ends
 };
 
 class Engine {
@@ -114,7 +153,7 @@ private:
         __int128 remaining = 0;  ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
         std::uint32_t copies = 1;
-        bool computing = false, dirty = false;
+        bool computing = false, dirty = false, halted = false;
         Picoseconds host_clock = 0;
         std::uint16_t kernels_waiting = 0, on_network = 0, on_nvlink = 0;  ///< communication of other streams
         std::uint32_t step = 0;                                            ///< steps completed
@@ -171,6 +210,16 @@ private:
     void bind(std::span<const Rate> capacity);
     bool next_instant();
     void run_instant();
+    void bind_sources();
+    void apply_change(std::uint32_t index);
+    void watch_down(const std::vector<LinkUse>& demand);
+    void start_transport_clock(std::uint32_t change);
+    std::vector<Standstill> in_flight_over(std::uint32_t link) const;
+    void check_patience(Picoseconds first);
+    std::vector<Standstill> unmet(Picoseconds since_before) const;
+    Standstill wait_of(std::uint32_t group) const;
+    void fetch(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
+    void note_taken(std::uint32_t rank, const Instruction& in);
     bool stale(const Event& event) const;
     void dispatch(const Event& event);
     void run_rank(std::uint32_t rank);
@@ -315,7 +364,20 @@ private:
     std::uint64_t events_ = 0;
     std::uint32_t trigger_ = program::kNone;  ///< record whose end is being processed
     bool recording_ = false;                  ///< causes are followed at all
-    struct Trace {                            ///< a record while the run goes on: two to a cache line
+    struct SourceState {
+        std::uint64_t next = 0;          ///< item
+        std::vector<Picoseconds> free;   ///< by maker: when it has made its last one
+        std::vector<Picoseconds> taken;  ///< by item mod makers x ahead
+    };
+    std::vector<SourceState> sources_;  ///< first_source_[rank] + slot
+    std::vector<std::uint32_t> first_source_;
+    std::vector<std::uint32_t> down_;           ///< changes whose links are down
+    std::uint32_t lost_link_ = program::kNone;  ///< the first that somebody uses while it is down
+    Picoseconds transport_ends_ = -1;
+    Picoseconds failed_at_ = 0;
+    std::vector<Standstill> waits_;
+    std::vector<std::vector<Picoseconds>> step_ends_;
+    struct Trace {  ///< a record while the run goes on: two to a cache line
         std::uint32_t cause = program::kNone;
         std::uint32_t holders = 0;  ///< streams, causes and channels that name it
         std::uint32_t rank = 0;

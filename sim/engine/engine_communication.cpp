@@ -32,6 +32,8 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
     if (recording_)
         note_arrival(state);
     if (state.arrivals.size() == program_.groups[g].members.size()) {
+        if (options_.patience > 0)
+            check_patience(stream_of(state.arrivals.front().rank, state.arrivals.front().stream).started);
         settle_waits(state);
         start_moving(g);
     }
@@ -96,6 +98,7 @@ void Engine::start_activities(std::uint32_t g) {
             continue;
         const std::uint32_t demand = group.demands[activity.demand_class];
         const Rate alone = activity.cap > 0 ? std::min(activity.cap, alone_[demand]) : alone_[demand];
+        watch_down(demands_[demand]);
         const Network::Id id =
             network_.start(demands_[demand], activity.work, activity.weight, activity.cap, alone, now_);
         if (owners_.size() <= id)
@@ -183,6 +186,10 @@ void Engine::match(std::uint32_t c, bool is_send) {
     }
     const program::Route& route = program_.routes[channel.route];
     channel.moving_since = now_;
+    if (options_.patience > 0) {
+        const Half& waited = is_send ? channel.receive : channel.send;
+        check_patience(stream_of(waited.rank, waited.stream).started);
+    }
     if (recording_) {
         channel.cause = trigger_;
         // Of sides posted at one instant the first counts.
@@ -284,6 +291,7 @@ void Engine::start_message(std::uint32_t c) {
     }
     const program::Route& route = program_.routes[channel.route];
     const Rate alone = route.cap > 0 ? std::min(route.cap, alone_[route.demand]) : alone_[route.demand];
+    watch_down(demands_[route.demand]);
     const Network::Id id = network_.start(demands_[route.demand], channel.send.bytes, 1, route.cap, alone, now_);
     if (owners_.size() <= id)
         owners_.resize(id + 1);

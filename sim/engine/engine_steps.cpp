@@ -9,6 +9,10 @@ namespace fabricast::engine {
 void Engine::end_step(std::uint32_t rank) {
     RankState& r = ranks_[rank];
     const std::uint32_t step = r.step++;
+    if (options_.keep_step_ends) {
+        step_ends_.resize(ranks_.size());
+        step_ends_[rank].push_back(now_);
+    }
     if (boundaries_.size() <= step) {
         boundaries_.emplace_back();
         boundaries_.back().time.resize(ranks_.size());
@@ -38,7 +42,7 @@ void Engine::end_step(std::uint32_t rank) {
             lost_before_ = std::move(lost_);
             lost_ = network_.lost_times();
         }
-        if (step >= 2)
+        if (step >= 2 && step - 1 != options_.window_from)
             boundaries_[step - 2].accounts = {};
         if (recording_ && step >= 1)
             drop_record(boundaries_[step - 1].last_record);
@@ -104,9 +108,15 @@ EngineResult Engine::result() {
     out.steps = steps_done_;
     out.periodic = periodic_;
     out.accounts.resize(ranks_.size());
+    out.waits = waits_;
+    out.failed_at = failed_at_;
+    out.lost_link = lost_link_;
+    out.step_ends = std::move(step_ends_);
     if (steps_done_ > 0) {
         const StepBoundary& last = boundaries_[steps_done_ - 1];
-        const StepBoundary* before = steps_done_ > 1 ? &boundaries_[steps_done_ - 2] : nullptr;
+        const std::uint32_t from =
+            options_.window_from > 0 && options_.window_from < steps_done_ ? options_.window_from : steps_done_ - 1;
+        const StepBoundary* before = from > 0 ? &boundaries_[from - 1] : nullptr;
         out.window_begin = before ? before->time.front() : 0;
         out.window_end = last.time.front();
         out.period = out.window_end - out.window_begin;

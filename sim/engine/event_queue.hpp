@@ -16,7 +16,7 @@
 
 namespace fabricast::engine {
 
-enum class EventClass : std::uint8_t { compute_end, latency_end, activity_end, message_latency_end, delay_end };
+enum class EventClass : std::uint8_t { compute_end, latency_end, activity_end, message_latency_end, delay_end, change };
 
 /// The key holds class, id and version from high bits to low: events of an instant are ordered by one integer. id < 2^29.
 struct Event {
