@@ -15,8 +15,8 @@
 namespace fabricast::validate_cli {
 namespace {
 
-Measurement ingest_perftest(const std::vector<std::string>& files) {
-    Measurement out;
+MeasurementFile ingest_perftest(const std::vector<std::string>& files) {
+    MeasurementFile out;
     out.backend = "logs";
     out.date = utc_now();
     out.method = "perftest, averages over the iterations of a size";
@@ -48,7 +48,7 @@ Measurement ingest_perftest(const std::vector<std::string>& files) {
     return out;
 }
 
-Measurement ingest_steps(const std::vector<std::string>& files, const VerbOptions& options) {
+MeasurementFile ingest_steps(const std::vector<std::string>& files, const VerbOptions& options) {
     const std::string scenario_file = options.text("scenario");
     if (scenario_file.empty() || files.size() != 1)
         throw UsageError("fabricast-validate ingest steps: one log and its --scenario are needed");
@@ -59,7 +59,7 @@ Measurement ingest_steps(const std::vector<std::string>& files, const VerbOption
                           fmt::format("the log has a global batch of {} sequences, the scenario {}", *log.global_batch,
                                       scenario.training.global_batch));
     }
-    Measurement out;
+    MeasurementFile out;
     out.backend = "logs";
     out.date = utc_now();
     out.method =
@@ -95,9 +95,9 @@ int ingest(const Arguments& arguments) {
     const std::vector<std::string> files(options.files.begin() + 1, options.files.end());
     if (files.empty() || options.text("output").empty())
         throw UsageError(fmt::format("fabricast-validate ingest {}: files and --output are needed", kind));
-    Measurement out = kind == "nccl-tests" ? measurement_of_logs(files, read_platform("ingest", options))
-                      : kind == "perftest" ? ingest_perftest(files)
-                                           : ingest_steps(files, options);
+    MeasurementFile out = kind == "nccl-tests" ? measurement_of_logs(files, read_platform("ingest", options))
+                          : kind == "perftest" ? ingest_perftest(files)
+                                               : ingest_steps(files, options);
     out.tool = "fabricast-validate " FABRICAST_VERSION;
     write_measurement(out, options.text("output"));
     for (const std::string& note : out.notes)

@@ -57,7 +57,7 @@ int measure(const Arguments& arguments) {
     if (backend == "cuda")
         cuda_devices();  // told before any file is touched
     MeasureSession::catch_interrupts();
-    const Measurement result = backend == "host" ? measure_host(measured) : measure_cuda(measured, cuda);
+    const MeasurementFile result = backend == "host" ? measure_host(measured) : measure_cuda(measured, cuda);
     if (cuda.world == 0 || cuda.rank == 0 || backend == "host")
         print_result(fmt::format("{}: {} points, {} curves{}\n", measured.output, result.points.size(),
                                  result.curves.size(), result.complete ? "" : ", incomplete: " + result.reason));

@@ -92,7 +92,7 @@ double predicted_host_s(const HostPoint& p, const Calibration::Values& constants
     return bandwidth > 0 ? 2 * (p.a - 1) * (of(p.test + ".hop") + p.b / p.a / bandwidth) : 0;
 }
 
-std::vector<HostPoint> host_points(const Measurement& m) {
+std::vector<HostPoint> host_points(const MeasurementFile& m) {
     std::vector<HostPoint> out;
     if (m.backend != "host")
         return out;
@@ -117,7 +117,7 @@ std::vector<HostPoint> host_points(const Measurement& m) {
     return out;
 }
 
-HostFit fit_host(const Measurement& measurement) {
+HostFit fit_host(const MeasurementFile& measurement) {
     const std::vector<HostPoint> all = host_points(measurement);
     HostFit out;
     for (const char* test : {"gemm", "memory", "threads", "loopback"}) {

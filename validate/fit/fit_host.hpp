@@ -23,7 +23,7 @@ struct HostPoint {
     double a = 0, b = 0, c = 0;  ///< m n k | bytes moved, working set | ranks, bytes
     double measured_s = 0;
 };
-std::vector<HostPoint> host_points(const Measurement& measurement);
+std::vector<HostPoint> host_points(const MeasurementFile& measurement);
 
 /// Seconds by the constants of a calibration's host; 0 where it has none for this test.
 double predicted_host_s(const HostPoint& point, const Calibration::Values& constants);
@@ -33,6 +33,6 @@ struct HostFit {
     std::vector<PartFit> parts;
 };
 
-HostFit fit_host(const Measurement& measurement);
+HostFit fit_host(const MeasurementFile& measurement);
 
 }  // namespace fabricast

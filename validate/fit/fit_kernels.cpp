@@ -249,7 +249,7 @@ const GpuSpec* gpu_of_device(const std::string& device) {
     return nullptr;
 }
 
-std::vector<KernelPoint> kernel_points(const Measurement& m) {
+std::vector<KernelPoint> kernel_points(const MeasurementFile& m) {
     std::vector<KernelPoint> out;
     if (m.points.empty() || m.backend == "host")
         return out;
@@ -267,7 +267,7 @@ std::vector<KernelPoint> kernel_points(const Measurement& m) {
     return out;
 }
 
-double pinned_rate(const Measurement& m) {
+double pinned_rate(const MeasurementFile& m) {
     constexpr std::int64_t kLarge = 64 << 20;
     std::vector<double> rates;
     for (const MeasuredPoint& p : m.points) {

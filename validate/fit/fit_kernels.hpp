@@ -23,7 +23,7 @@ namespace fabricast {
 
 /// Points of a measurement file as kernels of its GPU. Throws IngestError for a GPU that the catalogue does not have and for a
 /// rate above its peak.
-std::vector<KernelPoint> kernel_points(const Measurement& measurement);
+std::vector<KernelPoint> kernel_points(const MeasurementFile& measurement);
 
 /// Seconds with the constants of `gpu`; memory-bound ones as a loop of them shows, without the gap between kernels.
 double kernel_s(const KernelPoint& point, const GpuSpec& gpu);
@@ -40,7 +40,7 @@ struct KernelFit {
 KernelFit fit_kernels(const std::vector<KernelPoint>& points, const std::string& file);
 
 /// Rate of pinned copies between host and device, bytes/s: the median over sizes of 64 MiB and more; 0 where there are none.
-double pinned_rate(const Measurement& measurement);
+double pinned_rate(const MeasurementFile& measurement);
 
 /// Catalogue entry of a device as its driver names it ("NVIDIA H100 80GB HBM3"); nullptr for one it does not have.
 const GpuSpec* gpu_of_device(const std::string& device);

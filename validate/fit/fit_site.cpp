@@ -65,7 +65,7 @@ void add_provenance(const std::vector<std::string>& files, const SiteInputs& in,
         if (!word.empty() && std::find(list.begin(), list.end(), word) == list.end())
             list.push_back(word);
     };
-    for (const Measurement& m : in.measurements) {
+    for (const MeasurementFile& m : in.measurements) {
         add(dates, m.date);
         add(methods, m.method);
         for (const std::string& library : m.libraries)
@@ -105,7 +105,7 @@ SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& optio
     KernelFit kernels = fit_kernels(in.kernels, in.kernel_file);
     merge(c.gpus, kernels.gpus);
     take(std::move(kernels.parts), out);
-    for (const Measurement& m : in.measurements) {
+    for (const MeasurementFile& m : in.measurements) {
         const GpuSpec* gpu = m.devices.empty() ? nullptr : gpu_of_device(m.devices.front().name);
         if (const double rate = pinned_rate(m); gpu != nullptr && rate > 0)
             merge(c.gpus, {{gpu->name, {{"pcie", rate}}}});
@@ -123,7 +123,7 @@ SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& optio
         take(std::move(steps.parts), out);
         std::move(steps.warnings.begin(), steps.warnings.end(), std::back_inserter(out.warnings));
     }
-    for (const Measurement& m : in.measurements) {
+    for (const MeasurementFile& m : in.measurements) {
         if (m.backend != "host")
             continue;
         HostFit host = fit_host(m);

@@ -247,8 +247,16 @@ void Fitter::report(const std::vector<double>& x, const RobustFit& found, const 
                                found.weights[i] == 0});
         sizes[what].push_back(s.training.layout.world());
     }
+    PartFit all;  // constants are shared: they are kept or refused for all jobs together
+    all.what = "steps";
+    all.crossed = left_out.size() > 1;
+    for (const auto& [what, part] : parts)
+        all.points.insert(all.points.end(), part.points.begin(), part.points.end());
+    settle(all);
     for (auto& [what, part] : parts) {
         settle(part);
+        part.kept = all.kept;
+        part.reason = all.reason;
         CalibrationFit fit;
         fit.what = what;
         fit.points = static_cast<int>(part.points.size());
@@ -297,7 +305,7 @@ StepFit Fitter::fit() {
 
 }  // namespace
 
-std::vector<StepCase> step_cases(const Measurement& m) {
+std::vector<StepCase> step_cases(const MeasurementFile& m) {
     std::vector<StepCase> out;
     for (const MeasuredStep& step : m.steps)
         out.push_back({fmt::format("{}: {}", m.file, step.what), step.group.empty() ? step.what : step.group,

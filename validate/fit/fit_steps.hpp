@@ -29,7 +29,7 @@ struct StepCase {
     std::string scenario, shortened;
     double step_s = 0;
 };
-std::vector<StepCase> step_cases(const Measurement& measurement);
+std::vector<StepCase> step_cases(const MeasurementFile& measurement);
 std::vector<StepCase> step_cases(const std::vector<PublishedRun>& runs, const std::string& file);
 
 struct StepFit {

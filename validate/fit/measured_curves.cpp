@@ -44,7 +44,7 @@ MeasuredCurve curve_of(const RunCase& run) {
     return out;
 }
 
-void check_one_kind(const Measurement& m) {
+void check_one_kind(const MeasurementFile& m) {
     const MeasuredCurve* first = nullptr;
     for (const MeasuredCurve& curve : m.curves) {
         if (first != nullptr && curve.preset != first->preset) {
@@ -60,9 +60,9 @@ void check_one_kind(const Measurement& m) {
 
 }  // namespace
 
-Measurement measurement_of_logs(const std::vector<std::string>& arguments, const PlatformHint& hint) {
+MeasurementFile measurement_of_logs(const std::vector<std::string>& arguments, const PlatformHint& hint) {
     const RunCases cases = read_cases(arguments, hint);
-    Measurement out;
+    MeasurementFile out;
     out.file = arguments.empty() ? "" : arguments.front();
     out.backend = "logs";
     out.date = utc_now();
@@ -93,7 +93,7 @@ Measurement measurement_of_logs(const std::vector<std::string>& arguments, const
     return out;
 }
 
-std::vector<RunCase> cases_of(const Measurement& measurement, const PlatformHint& hint) {
+std::vector<RunCase> cases_of(const MeasurementFile& measurement, const PlatformHint& hint) {
     std::vector<RunCase> out;
     for (const MeasuredCurve& curve : measurement.curves) {
         if (!curve.link.empty())

@@ -116,7 +116,7 @@ SiteScore score_site(const std::vector<std::string>& files, const Calibration& c
                 out.warnings.push_back(in.steps[i].where + ": the forecast refuses this job");
         }
     }
-    for (const Measurement& m : in.measurements) {
+    for (const MeasurementFile& m : in.measurements) {
         for (const HostPoint& p : host_points(m)) {
             const double s = c.hosts.empty() ? 0 : predicted_host_s(p, c.hosts.front().second);
             if (s > 0)

@@ -68,7 +68,7 @@ SiteInputs read_site_inputs(const std::vector<std::string>& files, const SiteOpt
         else
             in.measurements.push_back(measurement_of_logs({file}, options.hint));
     }
-    for (const Measurement& m : in.measurements) {
+    for (const MeasurementFile& m : in.measurements) {
         if (!m.complete)
             warnings.push_back(fmt::format("{}: the measurement is partial ({}); what is there is used", m.file,
                                            m.reason.empty() ? "interrupted" : m.reason));

@@ -23,7 +23,7 @@ struct SiteOptions {
 };
 
 struct SiteInputs {
-    std::vector<Measurement> measurements;
+    std::vector<MeasurementFile> measurements;
     std::vector<KernelPoint> kernels;
     std::string kernel_file;
     std::vector<RunCase> curves;

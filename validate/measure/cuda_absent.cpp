@@ -13,7 +13,7 @@ int cuda_devices() {
         "measures the "
         "processor");
 }
-Measurement measure_cuda(const MeasureOptions&, const CudaOptions&) {
+MeasurementFile measure_cuda(const MeasureOptions&, const CudaOptions&) {
     cuda_devices();
     return {};
 }

@@ -35,7 +35,7 @@ std::string cuda_versions();
 int cuda_devices();
 
 /// Throws MeasureError. In a process of many, only rank 0 returns points.
-Measurement measure_cuda(const MeasureOptions& options, const CudaOptions& cuda);
+MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda);
 
 /// Rank, world, local rank and nodes from the environment of srun, torchrun or mpirun; world 0 when there is none.
 CudaOptions options_from_environment();

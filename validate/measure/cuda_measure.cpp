@@ -20,7 +20,7 @@ std::string host_name() {
     return host.data();
 }
 
-void list_devices(int gpus, Nvml& nvml, Measurement& file) {
+void list_devices(int gpus, Nvml& nvml, MeasurementFile& file) {
     file.devices.clear();
     for (int i = 0; i < gpus; ++i) {
         cudaDeviceProp properties{};
@@ -38,14 +38,14 @@ void list_devices(int gpus, Nvml& nvml, Measurement& file) {
 
 }  // namespace
 
-Measurement measure_cuda(const MeasureOptions& options, const CudaOptions& cuda) {
+MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda) {
     const int gpus = cuda_devices();
     if (cuda.world == 0 && cuda.nccl_only && gpus < 2)
         throw MeasureError(
             "--nccl: one GPU only; a collective needs two GPUs, or several processes under srun or torchrun");
     if (cuda.world > 1 && cuda.nccl_only && cuda.store.empty())
         throw MeasureError("--nccl: several processes need a place to meet; give --store HOST:PORT or MASTER_ADDR");
-    Measurement start;
+    MeasurementFile start;
     start.backend = "cuda";
     start.method = fmt::format("CUDA events, {} samples a test after warm-up, median; collectives: slowest rank",
                                options.quick ? "up to 7" : "up to 25");

@@ -182,8 +182,8 @@ void measure_rings(MeasureSession& session) {
 
 }  // namespace
 
-Measurement measure_host(const MeasureOptions& options) {
-    Measurement start;
+MeasurementFile measure_host(const MeasureOptions& options) {
+    MeasurementFile start;
     start.backend = "host";
     start.method = fmt::format("wall clock, {} samples a test after warm-up, median; one thread unless told",
                                options.quick ? "up to 7" : "up to 25");

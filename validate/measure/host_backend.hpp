@@ -11,7 +11,7 @@
 namespace fabricast {
 
 /// Throws MeasureError for a wrong result and where sockets or processes cannot be had.
-Measurement measure_host(const MeasureOptions& options);
+MeasurementFile measure_host(const MeasureOptions& options);
 
 /// Median us of one all-reduce of `bytes` (a multiple of 4 ranks) by a ring of threads, checked.
 Samples ring_of_threads(const MeasureSession& session, int ranks, std::int64_t bytes);

@@ -155,7 +155,7 @@ MeasuredStep read_step(const Entry& e) {
     return out;
 }
 
-void check_devices(const Measurement& m) {
+void check_devices(const MeasurementFile& m) {
     for (const MeasuredDevice& device : m.devices) {
         if (device.name != m.devices.front().name) {
             throw IngestError(
@@ -192,7 +192,7 @@ Samples samples_of(std::vector<double> us) {
     return {quantile(.5), quantile(.1), quantile(.9), static_cast<int>(us.size())};
 }
 
-Measurement parse_measurement_json(std::string_view text, const std::string& file) {
+MeasurementFile parse_measurement_json(std::string_view text, const std::string& file) {
     Json json;
     try {
         json = Json::parse(text);
@@ -202,7 +202,7 @@ Measurement parse_measurement_json(std::string_view text, const std::string& fil
                           cut ? "the JSON ends too early: the file was cut off while it was written or copied"
                               : fmt::format("no JSON at byte {}", error.byte));
     }
-    Measurement out;
+    MeasurementFile out;
     out.file = file;
     const Entry root(json, file, "measurement");
     if (root.text("schema") != kSchema)
@@ -225,9 +225,9 @@ Measurement parse_measurement_json(std::string_view text, const std::string& fil
     return out;
 }
 
-Measurement read_measurement(const std::string& path) { return parse_measurement_json(read_text_file(path), path); }
+MeasurementFile read_measurement(const std::string& path) { return parse_measurement_json(read_text_file(path), path); }
 
-Json measurement_json(const Measurement& m) {
+Json measurement_json(const MeasurementFile& m) {
     Json json = {{"schema", kSchema},  {"backend", m.backend},     {"tool", m.tool},
                  {"date", m.date},     {"method", m.method},       {"complete", m.complete},
                  {"reason", m.reason}, {"libraries", m.libraries}, {"notes", m.notes}};
@@ -285,7 +285,7 @@ Json measurement_json(const Measurement& m) {
     return drop_empty(std::move(json));
 }
 
-void write_measurement(const Measurement& measurement, const std::string& path) {
+void write_measurement(const MeasurementFile& measurement, const std::string& path) {
     const std::string beside = path + ".part";
     {
         std::ofstream out(beside, std::ios::binary | std::ios::trunc);

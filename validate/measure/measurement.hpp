@@ -70,7 +70,7 @@ struct MeasuredStep {
     int samples = 1;
 };
 
-struct Measurement {
+struct MeasurementFile {
     std::string file;     ///< it was read from
     std::string backend;  ///< host, cuda, logs
     std::string date, method, tool;
@@ -85,11 +85,11 @@ struct Measurement {
 };
 
 /// Throws IngestError: not JSON (truncated), another schema, a value out of its range, devices of two kinds.
-Measurement read_measurement(const std::string& path);
-Measurement parse_measurement_json(std::string_view text, const std::string& file);
-nlohmann::ordered_json measurement_json(const Measurement& measurement);
+MeasurementFile read_measurement(const std::string& path);
+MeasurementFile parse_measurement_json(std::string_view text, const std::string& file);
+nlohmann::ordered_json measurement_json(const MeasurementFile& measurement);
 /// Whole and at once: written beside, then renamed. Throws IngestError when it cannot be written.
-void write_measurement(const Measurement& measurement, const std::string& path);
+void write_measurement(const MeasurementFile& measurement, const std::string& path);
 
 /// 2026-11-30T12:00:00Z.
 std::string utc_now();

@@ -15,7 +15,7 @@ void on_signal(int) { stop_asked = true; }
 
 }  // namespace
 
-MeasureSession::MeasureSession(Measurement start, MeasureOptions options)
+MeasureSession::MeasureSession(MeasurementFile start, MeasureOptions options)
     : file_(std::move(start)), options_(std::move(options)) {
     stop_asked = false;
     file_.complete = false;
@@ -80,7 +80,7 @@ void MeasureSession::save() const {
         write_measurement(file_, options_.output);
 }
 
-Measurement MeasureSession::finish() {
+MeasurementFile MeasureSession::finish() {
     file_.complete = !interrupted();
     file_.reason = file_.complete ? "" : "interrupted; the tests after the last one here were not run";
     save();

@@ -28,10 +28,10 @@ struct MeasureOptions {
 
 class MeasureSession {
 public:
-    MeasureSession(Measurement start, MeasureOptions options);
+    MeasureSession(MeasurementFile start, MeasureOptions options);
 
     const MeasureOptions& options() const { return options_; }
-    Measurement& file() { return file_; }
+    MeasurementFile& file() { return file_; }
     /// Ctrl-C came: leave.
     static bool interrupted();
     /// From here on Ctrl-C ends the run gently.
@@ -47,11 +47,11 @@ public:
     /// Writes the file as it is, incomplete.
     void save() const;
     /// The last word: complete, or interrupted.
-    Measurement finish();
+    MeasurementFile finish();
 
 private:
     void tell(const std::string& what) const;
-    Measurement file_;
+    MeasurementFile file_;
     MeasureOptions options_;
 };
 

@@ -20,7 +20,7 @@ const std::vector<std::string> kSite = {kLogs + "8xh100-sxm_five-collectives_dou
                                         kLogs + "80xh100-sxm_10nodes-8gpu_ib_five-collectives_double.txt"};
 
 TEST(FitCurves, ALeftOutCollectiveWithinSevenPercentAndBetterThanDefaults) {
-    const Measurement logs = measurement_of_logs(kSite, {});
+    const MeasurementFile logs = measurement_of_logs(kSite, {});
     EXPECT_EQ(logs.curves.size(), 15u);
     const CurveFit fit = fit_curves(cases_of(logs, {}));
     ASSERT_EQ(fit.parts.size(), 2u);
@@ -72,7 +72,7 @@ TEST(FitCurves, RefusesFailedLogsAndMixedMachines) {
 }
 
 TEST(FitCurves, ATimeThatNoLinkAllowsIsRefused) {
-    Measurement logs = measurement_of_logs({kSite[0]}, {});
+    MeasurementFile logs = measurement_of_logs({kSite[0]}, {});
     for (MeasuredCurve::Point& point : logs.curves[1].points)
         point.out_of_place_us /= 4;
     try {

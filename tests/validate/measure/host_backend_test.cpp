@@ -41,9 +41,9 @@ TEST(HostBackend, AnInterruptLeavesAValidFile) {
         std::this_thread::sleep_for(std::chrono::milliseconds(150));
         MeasureSession::interrupt();
     });
-    const Measurement result = measure_host(quick(file));
+    const MeasurementFile result = measure_host(quick(file));
     EXPECT_FALSE(result.complete);
-    const Measurement read = read_measurement(file);
+    const MeasurementFile read = read_measurement(file);
     EXPECT_FALSE(read.complete);
     EXPECT_NE(read.reason.find("interrupted"), std::string::npos);
     EXPECT_EQ(read.points.size(), result.points.size());

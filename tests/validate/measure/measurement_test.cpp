@@ -7,8 +7,8 @@
 namespace fabricast {
 namespace {
 
-Measurement sample() {
-    Measurement m;
+MeasurementFile sample() {
+    MeasurementFile m;
     m.backend = "cuda";
     m.date = "2026-11-30T12:00:00Z";
     m.devices = {{"node17", "NVIDIA H100 80GB HBM3", "550.54", 1980, 2619, 640, 700}};
@@ -35,7 +35,7 @@ std::string refusal(const std::string& text) {
 
 TEST(Measurement, ReadsBackWhatItWrites) {
     const std::string text = measurement_json(sample()).dump();
-    const Measurement read = parse_measurement_json(text, "node17.json");
+    const MeasurementFile read = parse_measurement_json(text, "node17.json");
     EXPECT_EQ(measurement_json(read).dump(), text);
     EXPECT_EQ(read.points[0].at("k"), 4096);
     EXPECT_DOUBLE_EQ(read.devices[0].power_limit_w, 700);
@@ -43,10 +43,10 @@ TEST(Measurement, ReadsBackWhatItWrites) {
 }
 
 TEST(Measurement, AnInterruptedFileIsValidAndMarked) {
-    Measurement m = sample();
+    MeasurementFile m = sample();
     m.complete = false;
     m.reason = "interrupted";
-    const Measurement read = parse_measurement_json(measurement_json(m).dump(), "node17.json");
+    const MeasurementFile read = parse_measurement_json(measurement_json(m).dump(), "node17.json");
     EXPECT_FALSE(read.complete);
     EXPECT_EQ(read.reason, "interrupted");
     EXPECT_EQ(read.points.size(), 1u);
@@ -61,7 +61,7 @@ TEST(Measurement, TruncatedJsonIsNamedSo) {
 }
 
 TEST(Measurement, RefusesMixedDevicesAndValuesThatCannotBe) {
-    Measurement m = sample();
+    MeasurementFile m = sample();
     m.devices.push_back(m.devices[0]);
     m.devices[1].name = "NVIDIA A100-SXM4-80GB";
     EXPECT_NE(
