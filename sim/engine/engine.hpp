@@ -91,7 +91,7 @@ struct EngineOptions {
     bool fold_time = true;           ///< replay what recurs (passage.hpp): the same result, except counts of the engine
     std::uint32_t window_from = 0;   ///< > 0: accounts and period of all steps behind so many, not of the last alone
     Picoseconds patience = 0;        ///< a wait for members or messages that lasts longer ends the run; 0: endless
-    std::vector<Change> changes;     ///< in order of time; the program must not be folded
+    std::vector<Change> changes = {};  ///< in order of time; the program must not be folded
     bool keep_step_ends = false;     ///< EngineResult::step_ends
 };
 
