@@ -119,7 +119,7 @@ void fill(const Memory& memory, std::uint64_t seed) {
 
 void check_lt(cublasStatus_t code, const char* what) {
     if (code != CUBLAS_STATUS_SUCCESS)
-        throw MeasureError(std::string("cuBLASLt: ") + what + ": " + cublasGetStatusString(code));
+        throw MeasureError(std::string("cuBLASLt: ") + what + ": " + cublasLtGetStatusString(code));
 }
 #define FABRICAST_LT_CHECK(call) check_lt((call), #call)
 
