@@ -90,6 +90,18 @@ void Engine::bind(std::span<const Rate> capacity) {
     alone_ = program_.alone;
     for (std::size_t d = alone_.size(); d < demands_.size(); ++d)
         alone_.push_back(network_.alone_rate(demands_[d], 0));
+    std::vector<std::uint32_t> most;  // activities of a call, by shape
+    for (const std::vector<program::Plan>& shapes : program_.plans) {
+        most.resize(std::max(most.size(), shapes.size()), 0);
+        for (std::size_t shape = 0; shape < shapes.size(); ++shape)
+            most[shape] = std::max(most[shape], static_cast<std::uint32_t>(shapes[shape].activities.size()));
+    }
+    for (const program::Group& group : program_.groups) {
+        first_scheduled_.push_back(first_channel_);
+        first_channel_ += group.shape < most.size() ? most[group.shape] : 0;
+    }
+    first_transfer_ = first_channel_ + static_cast<std::uint32_t>(channels_.size());
+    scheduled_.resize(first_transfer_ + streams_.size());
     queue_.reserve(ranks * 2 + 1024);
     bind_sources();
     for (std::uint32_t c = 0; c < options_.changes.size(); ++c)
@@ -143,7 +155,7 @@ void Engine::run_instant() {
 bool Engine::stale(const Event& event) const {
     if (event.kind() == EventClass::compute_end)
         return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
-    return event.kind() == EventClass::activity_end && network_.version(event.id()) != event.version();
+    return event.kind() == EventClass::activity_end && scheduled_[event.id()].version != event.version();
 }
 
 // Moves the clock to the next event that still holds; false when there is none.
@@ -189,9 +201,7 @@ void Engine::dispatch(const Event& event) {
                     program_.routes[program_.ranks[rank].transfer_routes[transfer.route_slot]];
                 const Network::Id id =
                     network_.start(demands_[route.demand], transfer.bytes, 1, route.cap, alone_[route.demand], now_);
-                if (owners_.size() <= id)
-                    owners_.resize(id + 1);
-                owners_[id] = {Owner::transfer, event.id()};
+                own(id, {Owner::transfer, event.id(), first_transfer_ + ranks_[rank].first_stream + stream});
                 break;
             }
             end_delay(rank, stream);
@@ -345,7 +355,16 @@ void Engine::end_delay(std::uint32_t rank, std::uint8_t stream) {
     run_rank(rank);
 }
 
-void Engine::end_activity(Network::Id id) {
+void Engine::own(Network::Id id, const ActivityOwner& owner) {
+    if (owners_.size() <= id)
+        owners_.resize(id + 1);
+    owners_[id] = owner;
+    scheduled_[owner.place].activity = id;
+}
+
+void Engine::end_activity(std::uint32_t place) {
+    const Network::Id id = scheduled_[place].activity;
+    ++scheduled_[place].version;
     const ActivityOwner owner = owners_[id];
     const bool slowed = network_.was_slowed(id);
     ending_late_ = network_.lateness(id);
@@ -372,7 +391,8 @@ void Engine::solve_network() {
     if (!network_.needs_solve())
         return;
     for (const Network::Id id : network_.solve(now_)) {
-        queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
+        const std::uint32_t place = owners_[id].place;
+        queue_.push({network_.finish(id), EventClass::activity_end, place, ++scheduled_[place].version});
     }
 #ifndef NDEBUG
     const std::string broken = network_.validate();

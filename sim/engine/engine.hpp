@@ -205,6 +205,7 @@ private:
     struct ActivityOwner {
         Owner kind = Owner::group;
         std::uint32_t id = 0;
+        std::uint32_t place = 0;  ///< index into scheduled_
     };
 
     void bind(std::span<const Rate> capacity);
@@ -305,7 +306,8 @@ private:
     void add_marks(const Passage& passage, const Island& island, std::uint32_t group);
     void replay_record(std::uint32_t passage, const Arrival& any, const Instruction& in, Picoseconds end);
 
-    void end_activity(Network::Id id);
+    void own(Network::Id id, const ActivityOwner& owner);
+    void end_activity(std::uint32_t place);
     void end_step(std::uint32_t rank);
     std::uint64_t in_flight(std::uint32_t rank) const;
     bool host_repeats(std::uint32_t rank, const StepBoundary* before, const StepBoundary& after) const;
@@ -346,6 +348,15 @@ private:
     std::vector<std::uint32_t> first_part_;
     std::vector<Rate> alone_;            ///< by demand
     std::vector<ActivityOwner> owners_;  ///< by network activity
+    /// Activities by what they belong to: of each group, of each channel, of each stream. Events name these, because numbers
+    /// of the network depend on all that moved before.
+    struct Scheduled {
+        Network::Id activity = 0;
+        std::uint32_t version = 0;
+    };
+    std::vector<Scheduled> scheduled_;
+    std::vector<std::uint32_t> first_scheduled_;  ///< by group
+    std::uint32_t first_channel_ = 0, first_transfer_ = 0;
     std::vector<std::uint32_t> dirty_ranks_;
     std::vector<StepBoundary> boundaries_;
     std::uint32_t steps_done_ = 0, steps_checked_ = 0;

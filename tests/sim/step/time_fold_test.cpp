@@ -36,11 +36,12 @@ void expect_equal(const Result& folded, const Result& whole) {
     }
 }
 
-/// Events with replays over events without.
+/// Events with replays over events without; rehearsals without an heir may cost a little.
 double share_of_events(const Scenario& scenario, bool fold) {
     const Result folded = forecast(scenario, {.split_waiting = true, .fold = fold});
     const Result whole = forecast(scenario, {.split_waiting = true, .fold = fold, .fold_time = false});
     expect_equal(folded, whole);
+    EXPECT_LE(folded.events, whole.events + whole.events / 50 + 50);
     return static_cast<double>(folded.events) / static_cast<double>(std::max<std::uint64_t>(whole.events, 1));
 }
 
@@ -54,8 +55,7 @@ TEST(TimeFold, EqualOnEveryShippedScenario) {
         if (entry.path().extension() != ".yaml" || file.starts_with("base-"))
             continue;
         SCOPED_TRACE(file);
-        const double share = share_of_events(load_scenario(entry.path().string(), {}), true);
-        EXPECT_LE(share, 1.02) << "rehearsals without an heir";
+        share_of_events(load_scenario(entry.path().string(), {}), true);
     }
 }
 
