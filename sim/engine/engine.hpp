@@ -28,7 +28,8 @@
 //   + the longest time in which a link moves what was put off on it in the step (by which the others can have stayed)
 //
 // Not a theorem: where links are shared, an operation that ends earlier can slow a third one. On 300 random networks of
-// tests/sim/engine/quantum_test.cpp it held each time, and no run ended before the exact one.
+// tests/sim/engine/quantum_test.cpp it held each time, and none ended before the exact one. Whole programs may: with 1 us
+// two of 13 shipped scenarios became 0.02 and 0.04 % shorter, because messages and compute then met at other moments.
 #pragma once
 
 #include <array>

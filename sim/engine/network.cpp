@@ -272,7 +272,7 @@ void Network::find_components() {
     for (const Id id : set_) {
         parents_[id] = component_of(id);
         if (parents_[id] == id)
-            components_[id] = {0, kNone, 0x1p63, INT64_MAX, 0};
+            components_[id] = {kNone, 0x1p63, INT64_MAX, 0};
     }
 }
 
@@ -293,7 +293,6 @@ void Network::estimate(Id id, Picoseconds now) {
                                                       real(activity.remaining) / static_cast<double>(rates_[id].now);
     Component& component = components_[component_of(id)];
     component.estimate = std::min(component.estimate, estimate_[id]);
-    ++component.size;
 }
 
 // Who ends first in each component, and with a quantum within that of the first. Estimates sort out nearly everybody.

@@ -217,9 +217,8 @@ private:
     bool whole_ = false;       ///< everybody is in the set
     bool all_single_ = false;  ///< nobody of the set meets another of it
 
-    struct Component {  ///< scratch of one solve, by its smallest activity
-        std::uint32_t size = 0;
-        std::uint32_t group = kNone;
+    struct Component {                 ///< scratch of one solve, by its smallest activity
+        std::uint32_t group = kNone;   ///< with a quantum
         double estimate = 0;           ///< of its first completion
         Picoseconds first = 0;         ///< the same, exact
         Picoseconds longest_wait = 0;  ///< of those that start

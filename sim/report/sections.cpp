@@ -89,9 +89,10 @@ std::string quantum_text(const Result& result) {
     if (!result.quantum)
         return {};
     const QuantumResult& q = *result.quantum;
-    const std::string bound = q.late < 0
-                                  ? "by how much the step is too long is not known"
-                                  : fmt::format("an exact step is at most {} shorter", duration(seconds(q.late)));
+    const std::string bound =
+        q.late < 0 ? "by how much the step is too long is not known"
+                   : fmt::format("an exact step is at most {} shorter, as far as the same operations meet",
+                                 duration(seconds(q.late)));
     return fmt::format("network solved at most every {}: {} of {} completions and {} starts waited, up to {}; {}",
                        duration(seconds(result.scenario->quantum)), magnitude(static_cast<double>(q.put_off)),
                        magnitude(static_cast<double>(q.completions)), magnitude(static_cast<double>(q.held)),
