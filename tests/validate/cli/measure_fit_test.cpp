@@ -98,7 +98,7 @@ TEST_F(MeasureFit, BadInputIsTwoWithASentence) {
               at("f.json"),
           std::string("ingest logs x --output y"), std::string("measure"),
           std::string("measure --backend tpu --output x"),
-          "measure --backend host --quick --output /no/such/folder/x.json",
+          std::string("measure --backend host --quick --output /no/such/folder/x.json"),
           "score measured " + cut + " --calibration " + cut}) {
         const Outcome result = validate(arguments);
         EXPECT_EQ(result.code, 2) << arguments << ": " << result.out;

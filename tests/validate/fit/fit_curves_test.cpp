@@ -20,8 +20,14 @@ const std::vector<std::string> kSite = {kLogs + "8xh100-sxm_five-collectives_dou
                                         kLogs + "80xh100-sxm_10nodes-8gpu_ib_five-collectives_double.txt"};
 
 TEST(FitCurves, ALeftOutCollectiveWithinSevenPercentAndBetterThanDefaults) {
-    const MeasurementFile logs = measurement_of_logs(kSite, {});
+    MeasurementFile logs = measurement_of_logs(kSite, {});
     EXPECT_EQ(logs.curves.size(), 15u);
+    for (MeasuredCurve& curve : logs.curves) {  // every second size, for speed
+        std::vector<MeasuredCurve::Point> half;
+        for (std::size_t i = 0; i < curve.points.size(); i += 2)
+            half.push_back(curve.points[i]);
+        curve.points = std::move(half);
+    }
     const CurveFit fit = fit_curves(cases_of(logs, {}));
     ASSERT_EQ(fit.parts.size(), 2u);
     std::vector<double> defaults, cross;
@@ -36,7 +42,7 @@ TEST(FitCurves, ALeftOutCollectiveWithinSevenPercentAndBetterThanDefaults) {
         RecordProperty(part.what + " left out", std::to_string(part.cross_median));
         RecordProperty(part.what + " defaults", std::to_string(part.default_median));
     }
-    EXPECT_EQ(cross.size(), 150u);
+    EXPECT_EQ(cross.size(), 75u);
     EXPECT_LT(median_error(cross), 0.07);
     EXPECT_LT(median_error(cross), median_error(defaults));
     ASSERT_EQ(fit.networks.size(), 1u);

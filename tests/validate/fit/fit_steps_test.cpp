@@ -1,4 +1,4 @@
-// Constants from measured step times. The quick suite takes a part of the published rows; the whole figures are in README.
+// Constants from measured step times. The quick suite takes a part of the published rows.
 #include "validate/fit/fit_steps.hpp"
 
 #include <algorithm>
