@@ -46,7 +46,8 @@ StepTimeline small_timeline() {
                 .name = "node 0 gpu 0 nvlink up",
                 .place = "NVLink inside the node",
                 .capacity = 1 << 20,
-                .mean = 0.25}};
+                .mean = 0.25,
+                .samples = {}}};
     return t;
 }
 

@@ -90,8 +90,8 @@ TEST(Timeline, ArrowsJoinEverySendToItsReceive) {
 
 TEST(Timeline, RanksOfAClassShowTheSameTimes) {
     const Scenario scenario = scenario_of("quickstart.yaml", kSmall);
-    const StepTimeline folded = record_timeline(scenario, true, {.all = true});
-    const StepTimeline whole = record_timeline(scenario, false, {.all = true});
+    const StepTimeline folded = record_timeline(scenario, true, {.all = true, .ranks = {}});
+    const StepTimeline whole = record_timeline(scenario, false, {.all = true, .ranks = {}});
     ASSERT_EQ(folded.lanes.size(), 16u);
     ASSERT_EQ(folded.slices.size(), whole.slices.size());
     for (std::size_t i = 0; i < folded.slices.size(); ++i) {
@@ -140,7 +140,7 @@ TEST(Timeline, LanesBeginWithTheFirstClassOfEveryStage) {
     EXPECT_EQ(lanes.size(), TimelineRequest::kMostLanes);
     EXPECT_EQ(std::count_if(lanes.begin(), lanes.end(), [](std::uint32_t rank) { return rank >= 40; }), 5);
     EXPECT_EQ(timeline_lanes({.ranks = {5, 3, 5}}, class_of, stage_of), (std::vector<std::uint32_t>{3, 5}));
-    EXPECT_EQ(timeline_lanes({.all = true}, class_of, stage_of).size(), 60u);
+    EXPECT_EQ(timeline_lanes({.all = true, .ranks = {}}, class_of, stage_of).size(), 60u);
 }
 
 }  // namespace
