@@ -155,7 +155,12 @@ void Engine::run_instant() {
 bool Engine::stale(const Event& event) const {
     if (event.kind() == EventClass::compute_end)
         return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
-    return event.kind() == EventClass::activity_end && scheduled_[event.id()].version != event.version();
+    if (event.kind() != EventClass::activity_end)
+        return false;
+    if (event.id() == Network::kTick)
+        return network_.version(Network::kTick) != event.version();
+    const Scheduled& at = scheduled_[event.id()];
+    return at.version != event.version() || network_.version(at.activity) != at.seen;
 }
 
 // Moves the clock to the next event that still holds; false when there is none.
@@ -391,8 +396,13 @@ void Engine::solve_network() {
     if (!network_.needs_solve())
         return;
     for (const Network::Id id : network_.solve(now_)) {
-        const std::uint32_t place = owners_[id].place;
-        queue_.push({network_.finish(id), EventClass::activity_end, place, ++scheduled_[place].version});
+        if (id == Network::kTick) {
+            queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
+            continue;
+        }
+        Scheduled& at = scheduled_[owners_[id].place];
+        at.seen = network_.version(id);
+        queue_.push({network_.finish(id), EventClass::activity_end, owners_[id].place, ++at.version});
     }
 #ifndef NDEBUG
     const std::string broken = network_.validate();

@@ -353,7 +353,8 @@ private:
     /// of the network depend on all that moved before.
     struct Scheduled {
         Network::Id activity = 0;
-        std::uint32_t version = 0;
+        std::uint32_t version = 0;  ///< of the event that holds
+        std::uint32_t seen = 0;     ///< version of the activity when that event was made
     };
     std::vector<Scheduled> scheduled_;
     std::vector<std::uint32_t> first_scheduled_;  ///< by group

@@ -77,14 +77,14 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"validate/measure", join({below, {"validate/ingest"}})},
         {"validate/ingest", below},
         {"validate/score",
-         join({below,
-               {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure", "validate/ingest"}})},
+         join(
+             {below, {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure", "validate/ingest"}})},
         // constants are fitted by what scores them
         {"validate/fit", join({below,
                                {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure",
                                 "validate/ingest", "validate/score"}})},
         {"validate/cli", join({below,
-                               {"sim/scenario", "validate/measure", "validate/ingest", "validate/fit",
+                               {"sim/scenario", "sim/report", "validate/measure", "validate/ingest", "validate/fit",
                                 "validate/score"}})},
     };
     return table;

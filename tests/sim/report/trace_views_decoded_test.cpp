@@ -86,8 +86,9 @@ private:
                 else
                     text = entry.get_string();
             }
-            if (interned.tag() <= 2)
+            if (interned.tag() <= 2) {
                 EXPECT_TRUE((interned.tag() == 1 ? categories : names).emplace(id, text).second) << text;
+            }
         }
     }
     void read_event(pbf_reader message, Event& event) {
