@@ -49,7 +49,9 @@ int explain(const Arguments& arguments) {
         check_writable(options.output);
 
     RunStats stats;
-    const Scenario scenario = load_scenario(options.files.front(), options.overrides);
+    Scenario scenario = load_scenario(options.files.front(), options.overrides);
+    for (const std::string& fault : options.injected)
+        inject_fault(scenario, fault);
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
     stats.start_forecast();
     const Explanation explanation = fabricast::explain(scenario, {.fold = options.fold});

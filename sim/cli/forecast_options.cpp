@@ -35,6 +35,8 @@ void check_seed(const std::string& verb, const std::string& text) {
 void add_forecast_options(Options& options) {
     options.named.add_options()("set", po::value<Texts>()->value_name("key=value"),
                                 "override one key of the scenario; repeatable")(
+        "inject", po::value<Texts>()->value_name("FAULT"),
+        "something that goes wrong, such as \"gpu 29.2 clock 1200 MHz at 2 h\"; repeatable")(
         "seed", po::value<std::string>()->value_name("N"), "seed of everything random; the same as --set seed=N")(
         "json", "print JSON instead of text")("output", po::value<std::string>()->value_name("FILE"),
                                               "also write a file: .json or .txt (all tables)")(
@@ -52,6 +54,7 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
     arguments.files = list("file");
     arguments.overrides = list("set");
     arguments.measured = list("measured");
+    arguments.injected = list("inject");
     arguments.fold = values.count("no-fold") == 0;
     if (values.count("seed")) {
         const auto seed = values["seed"].as<std::string>();

@@ -14,12 +14,12 @@
 namespace fabricast::cli {
 
 struct ForecastArguments {
-    std::vector<std::string> files, overrides, measured;
+    std::vector<std::string> files, overrides, measured, injected;
     bool json = false, fold = true, quiet = false, no_color = false;
     std::string output;
 };
 
-/// --set, --seed, --json, --output, --measured, --no-fold, --quiet, --no-color and FILE...
+/// --set, --inject, --seed, --json, --output, --measured, --no-fold, --quiet, --no-color and FILE...
 void add_forecast_options(Options& options);
 
 /// Throws ScenarioError for a seed that is no number and an --output that cannot be written or has another ending than

@@ -41,9 +41,10 @@ Options description() {
         "  fabricast run my.yaml --json | jq .step.mfu\n"
         "  fabricast run my.yaml --measured tokens_per_s_per_gpu=1900\n"
         "  fabricast run before.yaml after.yaml\n"
+        "  fabricast run my.yaml --inject 'gpu 0.3 clock 1200 MHz' --inject 'nic 3.2 flap at 10 s for 5 s'\n"
         "  fabricast run --chakra traces/step --network net.yml --system system.json --groups groups.json\n\n"
         "With several files --json prints an array. Exit codes: 0 done, 1 an `expect:` failed,\n"
-        "2 bad input, 3 the simulated job failed (out of memory, deadlock).\n";
+        "2 bad input, 3 the simulated job failed (out of memory, deadlock, time-out).\n";
     return options;
 }
 
@@ -91,6 +92,10 @@ std::vector<Scenario> load_all(const RunOptions& options) {
     std::vector<Scenario> scenarios;
     for (const std::string& file : options.files)
         scenarios.push_back(load_scenario(file, options.overrides));
+    for (Scenario& scenario : scenarios) {
+        for (const std::string& fault : options.injected)
+            inject_fault(scenario, fault);
+    }
     return scenarios;
 }
 

@@ -22,6 +22,8 @@ void fill_compression(Answers& answers, Scenario& scenario, Diagnostics& diagnos
 void place_compression(Scenario& scenario);  ///< behind check_layout: who shares a server
 void fill_optimizer(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_comm(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// Needs cluster, training and comm.
+void fill_job(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_run(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 
 /// Everything that decides the forecast and was not typed, or replaces a catalogue figure.

@@ -15,6 +15,7 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
+#include "sim/scenario/job_plan.hpp"
 #include "topologies/builders/grid.hpp"
 #include "topologies/builders/hand_made.hpp"
 #include "topologies/graph/routing_policy.hpp"
@@ -82,6 +83,10 @@ struct Scenario {
     // communication library
     CommSettings comm;
     std::vector<std::string> comm_notes;  ///< env settings without effect, out of range, deprecated
+    // data, patience, faults
+    DataPlan data;
+    TimeOuts time_outs;
+    std::vector<StepFault> faults;
     // run
     double tokens = 0;              ///< of the whole run; 0 = not stated
     double price_per_gpu_hour = 0;  ///< 0 = not stated
@@ -93,7 +98,7 @@ struct Scenario {
         std::string where;
     };
     std::vector<Expectation> expect;
-    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock"; empty = not stated
+    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "hang" ...; empty = not stated
     std::uint64_t seed = 1;
     std::vector<Assumption> assumptions;
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
@@ -108,6 +113,9 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
 /// Same from text, for tests; `name` stands in diagnostics for the file.
 Scenario parse_scenario(const std::string& yaml, const std::string& name,
                         const std::vector<std::string>& overrides = {}, Scope scope = Scope::step);
+
+/// Adds a fault from the command line: "gpu 29.2 clock 1200 MHz at 2 h". Throws ScenarioError.
+void inject_fault(Scenario& scenario, const std::string& text);
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();

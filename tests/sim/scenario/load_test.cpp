@@ -147,9 +147,9 @@ TEST(Load, Expectations) {
 
 TEST(Load, LaterPartsAreAcceptedWithANote) {
     const Scenario s = good({"data={loader_workers: 4, sampler: {shuffle: true, drop_last: true}}", "faults=default",
-                             "faults.events=[{kind: gpu_fail, at: 3 d, node: 1, gpu: 2}]", "monitor={rules: default}",
+                             "faults.events=[{what: hang, where: gpu 1.2, at: 3 d}]", "monitor={rules: default}",
                              "run.checkpoint={every: 1 h, mode: async}"});
-    for (const char* part : {"data", "faults", "monitor", "run.checkpoint"})
+    for (const char* part : {"data", "faults.rates", "monitor", "run.checkpoint"})
         EXPECT_TRUE(any_contains(s.notes, std::string(part) + ": accepted, not used by a step forecast")) << part;
 }
 
