@@ -201,6 +201,17 @@ private:
         return out;
     }
 
+    std::int64_t real_step(std::int64_t step) const {
+        std::int64_t out = step;
+        for (const Gap& gap : gaps_) {
+            std::int64_t before = gap.after;
+            for (std::size_t e = 0; e < gap.epoch; ++e)
+                before += simulated(e, 0);
+            out += gap.begin >= 0 && before <= step ? gap.steps : 0;
+        }
+        return out;
+    }
+
     /// Puts the faults where they strike, one time after the other, and simulates what is around them.
     EngineResult strike() {
         EngineResult run = simulate();
@@ -278,7 +289,14 @@ private:
             result_.verdict = "mismatch";
             result_.failure = run.message;
         } else if (run.outcome != Outcome::done) {
-            StandstillFacts facts{s_, built_.cluster, run, [this](Picoseconds t) { return real(t); }, nullptr, {}, 0};
+            StandstillFacts facts{s_,
+                                  built_.cluster,
+                                  run,
+                                  [this](Picoseconds t) { return real(t); },
+                                  [this](std::int64_t n) { return real_step(n); },
+                                  nullptr,
+                                  {},
+                                  0};
             for (const StepFault& f : s_.faults) {
                 const bool stops = f.kind == StepFault::Kind::hang || f.kind == StepFault::Kind::crash;
                 if (!stops || picoseconds_from_s(f.at_s) > job_.end)

@@ -220,7 +220,7 @@ private:
         std::sort(ranks.begin(), ranks.end());
         say(at, ranks.front(),
             fmt::format("rank {}: in {} (step {}){}; missing rank {}", ranks_text(ranks), wait.what,
-                        wait.waiting.front().step + 1, end, ranks_text(missing)));
+                        f_.real_step(wait.waiting.front().step) + 1, end, ranks_text(missing)));
     }
 
     void time_out() {
@@ -268,8 +268,8 @@ private:
         return fmt::format(
             "{}{}: watchdog: {}{}, step {}, is older than its limit of {:.0f} ms; the communicator is aborted "
             "and the process ends (not seen there: rank {})",
-            who, ranks_text(ranks), wait.what, of, wait.waiting.front().step + 1, outs_.collective_s * 1e3,
-            ranks_text(missing));
+            who, ranks_text(ranks), wait.what, of, f_.real_step(wait.waiting.front().step) + 1,
+            outs_.collective_s * 1e3, ranks_text(missing));
     }
 
     const StandstillFacts& f_;

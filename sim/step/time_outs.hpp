@@ -26,10 +26,11 @@ struct StandstillFacts {
     const Scenario& scenario;
     const Cluster& cluster;
     const engine::EngineResult& run;
-    std::function<Picoseconds(Picoseconds)> real;  ///< simulated time -> time of the run
-    const StepFault* fatal = nullptr;              ///< hang or crash that struck
-    std::vector<std::uint32_t> struck;             ///< its ranks
-    Picoseconds struck_at = 0;                     ///< time of the run
+    std::function<Picoseconds(Picoseconds)> real;         ///< simulated time -> time of the run
+    std::function<std::int64_t(std::int64_t)> real_step;  ///< simulated steps -> steps of the run
+    const StepFault* fatal = nullptr;                     ///< hang or crash that struck
+    std::vector<std::uint32_t> struck;                    ///< its ranks
+    Picoseconds struck_at = 0;                            ///< time of the run
 };
 
 /// Fills messages, reporting, silent, end and stalled_at of `job`; verdict and failure of the result.
