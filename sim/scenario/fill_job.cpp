@@ -424,16 +424,16 @@ void inject_fault(Scenario& s, const std::string& text) {
         else if (during != std::string::npos)
             time(cut_behind(rest, " for "), f.lasts_s);
     }
+    if (rest.ends_with(" synchronised")) {
+        f.synchronised = true;
+        rest.resize(rest.size() - 13);
+    }
     if (const auto every = cut_behind(rest, " every ")) {
         std::string problem;
         const auto number = parse_integer(every->substr(0, every->find(" step")), problem);
         if (!number || *number < 1)
             refuse(fmt::format("`every {}` needs a number of steps", *every));
         f.every = *number;
-    }
-    if (rest.ends_with(" synchronised")) {
-        f.synchronised = true;
-        rest.resize(rest.size() - 13);
     }
     std::vector<std::string> words;
     for (std::size_t begin = 0; begin < rest.size();) {
