@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/collectives/comm_group.hpp"
 #include "models/collectives/exchange.hpp"
 #include "models/collectives/execution.hpp"
 #include "models/collectives/latency.hpp"
@@ -18,7 +18,6 @@ namespace fabricast {
 
 namespace {
 
-constexpr std::uint64_t kShapeSeed = 0x66616272;
 constexpr double kGb = 1e9;
 
 template <typename T>
@@ -28,60 +27,11 @@ bool allowed(const std::vector<T>& list, T value) {
 
 bool simple_only(Algorithm a) { return a != Algorithm::tree && a != Algorithm::ring; }
 
-bool collnet_works(const CommFacts& facts, const CommSettings& settings, const CommGroup& group) {
-    return facts.sharp && settings.collnet && group.nodes > 1;
-}
-
 constexpr Bytes kBarrierBytes = 4;  // the frameworks' barrier is an all-reduce of one word
 
 ChannelLimits limits_of(const CommSettings& settings) {
     return {std::min(settings.min_channels.value_or(1), kMaxChannels),
             std::min(settings.max_channels.value_or(kMaxChannels), kMaxChannels)};
-}
-
-/// What NCCL's search may fill inside the nodes: NVLink of one GPU in all rings, or the narrowest step over PCIe.
-void inside_of_nodes(const Cluster& cluster, const CommFacts& facts, const GroupOrder& order, SearchInput& in) {
-    in.nvlink_gb_per_s = cluster.has_nvswitch() ? facts.nvlink_nccl_bytes_per_s / kGb : 0;
-    in.pcie_gb_per_s = facts.pcie_nccl_bytes_per_s / kGb;
-    double rings = std::numeric_limits<double>::infinity();
-    bool sockets = false;
-    for (const NodeRings& node : order.rings) {
-        if (!cluster.has_nvswitch() && node.cycles.front().size() > 1) {
-            rings = std::min(rings, node.bytes_per_s / kGb);
-            sockets = sockets || node.sockets;
-        }
-    }
-    if (rings < std::numeric_limits<double>::infinity()) {
-        const bool scaled = facts.nvlink_bytes_per_s > 0 && facts.nvlink_nccl_bytes_per_s > 0;
-        in.nvlink_gb_per_s = rings * (scaled ? facts.nvlink_nccl_bytes_per_s / facts.nvlink_bytes_per_s : 1);
-    }
-    if (sockets && in.nvlink_gb_per_s == 0 && facts.socket_nccl_bytes_per_s > 0) {
-        in.pcie_gb_per_s = std::min(in.pcie_gb_per_s, facts.socket_nccl_bytes_per_s / kGb);
-    }
-}
-
-SearchInput search_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
-                         const GroupOrder& order) {
-    SearchInput in;
-    in.generation = facts.generation;
-    in.nccl_2_30 = nccl_version(settings.library) == NcclVersion::v2_30;
-    in.nvls = facts.nvls && settings.nvls_enabled && cluster.has_nvswitch() && facts.nvswitch &&
-              nvls_efficiency_percent(facts.generation) > 0;
-    in.nodes = order.nodes();
-    inside_of_nodes(cluster, facts, order, in);
-    in.nic_gb_per_s = facts.nic_line_bytes_per_s / kGb;
-    return in;
-}
-
-std::uint32_t distinct_nics(const Cluster& cluster, std::span<const GpuId> gpus) {
-    if (cluster.nics_per_node() == 0) {
-        return 0;
-    }
-    std::set<NicId> nics;
-    for (const GpuId gpu : gpus) {
-        nics.insert(cluster.nic_of(gpu));
-    }
-    return static_cast<std::uint32_t>(nics.size());
 }
 
 TunerInput tuner_input(const Cluster& cluster, const CommFacts& facts, const CommSettings& settings,
@@ -177,15 +127,6 @@ const ChannelClasses& classes_of(const CommGroup& group, Algorithm a) {
         case Algorithm::collnet_chain: return group.collnet;
         default: return group.nvls;
     }
-}
-
-/// A channel may be several lanes wide: on one node of direct NVLinks every ring carries its part.
-int over_cycles(const GroupOrder& order, int channels) {
-    if (order.nodes() > 1 || order.rings.empty() || order.rings.front().cycles.size() == 1) {
-        return channels;
-    }
-    const int cycles = static_cast<int>(order.rings.front().cycles.size());
-    return cycles * std::max(1, (channels + cycles / 2) / cycles);
 }
 
 bool only_one_node(const Cluster& cluster) {
@@ -295,105 +236,13 @@ bool over_nvlink(const Cluster& cluster, const CommGroup& group) {
     return cluster.has_nvswitch() || (cluster.has_nvlink() && group.search.nvlink_intra);
 }
 
-CommGroup CommModel::make_group(std::span<const GpuId> members) const {
-    CommGroup group;
-    group.order = order_by_node(*cluster_, members);
-    group.members.assign(members.begin(), members.end());
-    group.ranks = group.order.ranks();
-    group.nodes = group.order.nodes();
-    group.ranks_per_node = group.ranks / group.nodes;
-    group.fewest_on_node = group.ranks;
-    std::uint64_t hash = mix(mix(kShapeSeed, group.ranks), group.nodes);
-    std::uint32_t fewest_nics = group.ranks;
-    for (std::uint32_t i = 0; i < group.nodes; ++i) {
-        const auto gpus = group.order.node(i);
-        const auto count = static_cast<std::uint32_t>(gpus.size());
-        const std::uint32_t nics = distinct_nics(*cluster_, gpus);
-        group.fewest_on_node = std::min(group.fewest_on_node, count);
-        group.most_on_node = std::max(group.most_on_node, count);
-        fewest_nics = std::min(fewest_nics, nics);
-        hash = mix(mix(hash, count), nics);
-    }
-    if (group.ranks > 1) {
-        SearchInput in = search_input(*cluster_, facts_, settings_, group.order);
-        in.gpus = group.fewest_on_node;
-        in.nics = std::min(fewest_nics, in.gpus);
-        group.search = search_channels(in);
-        if (group.most_on_node != group.fewest_on_node) {
-            in.gpus = group.most_on_node;
-            group.search = combine(group.search, search_channels(in));
-        }
-        if (group.nodes > 1) {
-            group.pace = ring_pace(group, in.nics);
-            group.ranks_per_nic = static_cast<double>(group.most_on_node) / std::max(1u, in.nics);
-        }
-        const int percent = nvls_efficiency_percent(facts_.generation);
-        const auto classify = [&](Wiring wiring, int channels) {
-            return ChannelWiring(*cluster_, group.order, wiring, percent)
-                .classify(static_cast<std::uint32_t>(channels), hash);
-        };
-        group.ring = classify(Wiring::ring, over_cycles(group.order, group.search.ring.channels));
-        group.tree = classify(Wiring::tree, over_cycles(group.order, group.search.tree.channels));
-        if (group.search.nvls.channels > 0) {
-            group.nvls = classify(group.nodes > 1 ? Wiring::nvls_tree : Wiring::nvls, group.search.nvls.channels);
-        }
-        if (collnet_works(facts_, settings_, group)) {
-            group.collnet =
-                classify(Wiring::collnet_direct, static_cast<int>(std::min(group.fewest_on_node, fewest_nics)));
-        }
-    }
-    if (!cluster_->has_nvswitch()) {  // equal links do not tell how many rings there are
-        hash = mix(mix(hash, static_cast<std::uint64_t>(group.search.ring.channels)), group.search.nvlink_intra);
-    }
-    group.shape_hash = hash;
-    return group;
-}
-
-RingPace CommModel::ring_pace(const CommGroup& group, std::uint32_t nics) const {
-    const auto seconds_a_byte = [&](LinkId link) { return 1 / bytes_per_s(cluster_->links().capacity[index(link)]); };
-    constexpr double kNone = std::numeric_limits<double>::infinity();
-    RingPace pace{kNone, kNone};
-    std::vector<LinkId> route;
-    for (std::uint32_t i = 0; i < group.nodes; ++i) {
-        const auto gpus = group.order.node(i);
-        const double local = static_cast<double>(gpus.size());
-        if (gpus.size() > 1) {  // each GPU is the last of its node on one pattern of `local`
-            route.clear();
-            cluster_->route(gpus[0], gpus[1], route);
-            double slowest = 0;
-            for (const LinkId link : route) {
-                slowest = std::max(slowest, seconds_a_byte(link) * (local - 1) / local);
-            }
-            pace.inside = std::min(pace.inside, slowest);
-        }
-        double slowest =  // one NVSwitch may join servers that have no adapter
-            nics > 0 ? seconds_a_byte(cluster_->nic_up(cluster_->nic_of(gpus[0]))) / nics : 0;
-        if (cluster_->has_pcie()) {
-            slowest = std::max(slowest, seconds_a_byte(cluster_->pcie_up(gpus[0])) / local);
-        }
-        pace.outside = std::min(pace.outside, slowest);
-    }
-    return {pace.inside == kNone ? 0 : pace.inside, pace.outside};
-}
-
 TunerTable CommModel::tuner(const CommGroup& group, Collective kind) const {
     return tune(tuner_input(*cluster_, facts_, settings_, group), kind);
 }
 
-CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
-    assert(size >= 0 && "a size is not negative");
-    CollectivePlan plan;
-    if (kind == Collective::barrier) {
-        return group.ranks < 2 ? plan : this->plan(group, Collective::all_reduce, kBarrierBytes);
-    }
-    if (group.ranks < 2 || size == 0) {
-        return plan;
-    }
-    if (is_exchange(kind)) {
-        return exchange(group, traffic_of(kind, group.ranks, size)).plan;
-    }
-    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
-    const TunerTable table = tune(in, kind);
+CommModel::Choice CommModel::choose(const CommGroup& group, const TunerInput& in, const TunerTable& table,
+                                    Collective kind, Bytes size) const {
+    Choice choice;
     double best = std::numeric_limits<double>::infinity();
     std::vector<std::string> offered;
     for (int a = 0; a < static_cast<int>(Algorithm::count); ++a) {
@@ -407,8 +256,8 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
             const double time = tuner_time_s(in, table, kind, algorithm, protocol, size);
             if (time < best) {
                 best = time;
-                plan.algorithm = algorithm;
-                plan.protocol = protocol;
+                choice.algorithm = algorithm;
+                choice.protocol = protocol;
             }
         }
     }
@@ -425,6 +274,53 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
             "{} over {} ranks on {} {} cannot run with the algorithms and protocols allowed; NCCL offers {} here",
             collective_name(kind), group.ranks, group.nodes, group.nodes == 1 ? "node" : "nodes", names(offered)));
     }
+    choice.time_s = best;
+    return choice;
+}
+
+std::optional<Algorithm> CommModel::algorithm(const CommGroup& group, Collective kind, Bytes size) const {
+    if (kind == Collective::barrier) {
+        return algorithm(group, Collective::all_reduce, kBarrierBytes);
+    }
+    if (group.ranks < 2 || size == 0 || is_exchange(kind)) {
+        return std::nullopt;
+    }
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
+    return choose(group, in, tune(in, kind), kind, size).algorithm;
+}
+
+CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes size) const {
+    CollectivePlan plan = uncorrected_plan(group, kind, size);
+    const CollectiveCorrection& correction =
+        (group.nodes > 1 ? facts_.outside : facts_.inside)[static_cast<std::size_t>(kind)];
+    if (group.ranks < 2 || size == 0 || (correction.latency_s == 0 && correction.rate == 1)) {
+        return plan;
+    }
+    assert(correction.latency_s >= 0 && correction.rate > 0 && correction.rate <= 1 && "a correction only slows");
+    plan.latency += picoseconds_from_s(correction.latency_s);
+    for (PlannedActivity& activity : plan.activities) {
+        activity.work = static_cast<Bytes>(static_cast<double>(activity.work) / correction.rate + .5);
+    }
+    return plan;
+}
+
+CollectivePlan CommModel::uncorrected_plan(const CommGroup& group, Collective kind, Bytes size) const {
+    assert(size >= 0 && "a size is not negative");
+    CollectivePlan plan;
+    if (kind == Collective::barrier) {
+        return group.ranks < 2 ? plan : uncorrected_plan(group, Collective::all_reduce, kBarrierBytes);
+    }
+    if (group.ranks < 2 || size == 0) {
+        return plan;
+    }
+    if (is_exchange(kind)) {
+        return exchange(group, traffic_of(kind, group.ranks, size)).plan;
+    }
+    const TunerInput in = tuner_input(*cluster_, facts_, settings_, group);
+    const TunerTable table = tune(in, kind);
+    const Choice choice = choose(group, in, table, kind, size);
+    plan.algorithm = choice.algorithm;
+    plan.protocol = choice.protocol;
     const Algorithm a = plan.algorithm;
     const Protocol p = plan.protocol;
     const TunerEntry& entry = table.entry[static_cast<int>(a)][static_cast<int>(p)];
@@ -432,7 +328,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     const int executed = nvls ? nvls_channels(in.generation, in.nodes, limits_of(settings_)) : in.channels;
     const double used = used_channels(a, p, size, group.ranks, group.search, executed);
     plan.channels = static_cast<int>(used);
-    plan.tuner_s = best;
+    plan.tuner_s = choice.time_s;
     const Bytes work = work_bytes(a, p, kind, size, group.ranks);
     const double cap = channel_cap(in, facts_.network, a, p, kind, used, entry);
     const LatencyInput run{.tuner = in,
@@ -453,6 +349,7 @@ CollectivePlan CommModel::plan(const CommGroup& group, Collective kind, Bytes si
     plan.uses_nvlink = group.most_on_node > 1 && over_nvlink(*cluster_, group);
 
     const ChannelClasses& classes = classes_of(group, a);
+    assert(!classes.size.empty() && "an algorithm that is laid");
     for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
         const double share = static_cast<double>(classes.size[c]) / classes.channels;
         PlannedActivity activity;
@@ -491,6 +388,10 @@ std::vector<LinkUse> CommModel::demand(const CommGroup& group, Collective kind, 
         return exchange(group, traffic_of(kind, group.ranks, group.ranks)).demands[demand_index];
     }
     const Wiring wiring = wiring_of(plan.algorithm, kind, group.nodes > 1);
+    const CommGroup::Laid& laid = group.laid[static_cast<std::size_t>(plan.algorithm)];
+    if (!laid.demands.empty() && wiring == laid_wiring(group, plan.algorithm)) {
+        return laid.demands.at(demand_index);
+    }
     return ChannelWiring(*cluster_, group.order, wiring, nvls_efficiency_percent(facts_.generation))
         .demand(classes_of(group, plan.algorithm), demand_index);
 }

@@ -16,6 +16,7 @@
 // rings and chains follow direct NVLinks or, where these make no ring, the nearest GPU over PCIe, host bridges and sockets.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -65,6 +66,12 @@ struct NetworkTiming {
     double channel_gb_per_s = 0;  ///< most that a channel of a ring over nodes moves; 0 = as inside a node
 };
 
+/// What one collective of a site lacks beyond what its links carry, measured (sim/scenario/calibration.hpp). It only slows.
+struct CollectiveCorrection {
+    double latency_s = 0;  ///< on top of the plan's; at least 0
+    double rate = 1;       ///< share of the links' rate that it reaches; at most 1
+};
+
 /// What NCCL knows of the hardware (filled from the catalogue by sim/scenario).
 struct CommFacts {
     GpuGeneration generation = GpuGeneration::hopper;
@@ -78,6 +85,8 @@ struct CommFacts {
     double socket_nccl_bytes_per_s = 0;  ///< between sockets; 0 = no narrower than PCIe
     double nic_line_bytes_per_s = 0;     ///< line rate of one NIC
     NetworkTiming network = {};
+    /// By collective, for groups on one node and over several.
+    std::array<CollectiveCorrection, static_cast<std::size_t>(Collective::count)> inside = {}, outside = {};
 };
 
 /// What the catalogue says of a node: everything but `network` and `sharp`.
@@ -121,7 +130,13 @@ struct CommGroup {
     SearchResult search;                       ///< channels NCCL's topology search finds; empty for one rank
     RingPace pace;                             ///< several nodes only
     double ranks_per_nic = 1;                  ///< of a node, at least 1
-    ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run
+    ChannelClasses ring, tree, nvls, collnet;  ///< empty where the algorithm cannot run, or is not laid yet
+    /// By algorithm laid (CommModel::lay): its part of the shape, the links of its classes.
+    struct Laid {
+        std::uint64_t hash = 0;
+        std::vector<std::vector<LinkUse>> demands;
+    };
+    std::array<Laid, static_cast<std::size_t>(Algorithm::count)> laid;
 };
 
 /// Members of one node reach each other over NVLink alone.
@@ -147,6 +162,7 @@ struct CollectivePlan {
 };
 
 struct RingStep;     ///< latency.hpp
+struct TunerInput;   ///< tuner.hpp
 struct PairTraffic;  ///< exchange.hpp
 struct MoeTraffic;   ///< moe.hpp
 struct PlannedExchange {
@@ -173,6 +189,13 @@ public:
 
     /// members: distinct, at least one. Any placement is allowed. Throws std::invalid_argument otherwise.
     CommGroup make_group(std::span<const GpuId> members) const;
+
+    /// The same without any channel: enough to choose an algorithm. lay() adds the channels that plan() and demand() of an
+    /// algorithm ask for; equal shape_hash and equal laid[].hash of it share its plans.
+    CommGroup outline(std::span<const GpuId> members) const;
+    void lay(CommGroup& group, Algorithm a) const;
+    /// What plan() runs; nothing for exchanges and what costs nothing. Throws as plan() does.
+    std::optional<Algorithm> algorithm(const CommGroup& group, Collective kind, Bytes size) const;
 
     TunerTable tuner(const CommGroup& group, Collective kind) const;
 
@@ -208,7 +231,17 @@ public:
     Message message(GpuId from, GpuId to, Bytes size) const;
 
 private:
+    struct Choice {
+        Algorithm algorithm = Algorithm::ring;
+        Protocol protocol = Protocol::simple;
+        double time_s = 0;
+    };
+    Choice choose(const CommGroup& group, const TunerInput& in, const TunerTable& table, Collective kind,
+                  Bytes size) const;
+    ChannelClasses classify(const CommGroup& group, Wiring wiring, int channels, std::uint64_t& hash,
+                            std::vector<std::vector<LinkUse>>* demands) const;
     RingPace ring_pace(const CommGroup& group, std::uint32_t nics) const;
+    CollectivePlan uncorrected_plan(const CommGroup& group, Collective kind, Bytes size) const;
 
     const Cluster* cluster_;
     CommFacts facts_;

@@ -42,7 +42,9 @@ CommModel::Message CommModel::message(GpuId from, GpuId to, Bytes size) const {
     }
     message.latency = picoseconds_from_s(latency_us * 1e-6);
     std::vector<LinkId> route;
+    route.reserve(8);
     cluster_->route(from, to, route);
+    message.links.reserve(route.size());
     for (const LinkId link : route) {
         message.links.push_back({link, low_latency ? 2 * kCoefficientOne : kCoefficientOne});
     }

@@ -11,39 +11,52 @@
 
 namespace fabricast {
 
-namespace {
-
 /// Units summed per link. The sums lie in one array over all links, kept between uses and zero in between; who is in it is
 /// listed beside.
 class LinkTotals {
 public:
-    explicit LinkTotals(const Links& links) {
-        if (sums().size() < links.size()) {
-            sums().resize(links.size(), 0);
+    explicit LinkTotals(const Links& links) : sums_(sums()) {
+        if (sums_.size() < links.size()) {
+            sums_.resize(links.size(), 0);
         }
     }
-    ~LinkTotals() {
-        for (const LinkId link : touched_) {
-            sums()[index(link)] = 0;
-        }
-    }
+    ~LinkTotals() { clear(); }
     LinkTotals(const LinkTotals&) = delete;
     LinkTotals& operator=(const LinkTotals&) = delete;
 
     void add(const std::vector<LinkLoad>& loads, std::uint64_t times) {
         for (const LinkLoad& load : loads) {
-            std::uint64_t& sum = sums()[index(load.link)];
+            std::uint64_t& sum = sums_[index(load.link)];
             if (sum == 0) {
                 touched_.push_back(load.link);
             }
             sum += load.units * times;
         }
     }
-    std::uint64_t at(LinkId link) const { return sums()[index(link)]; }
+    void clear() {
+        for (const LinkId link : touched_) {
+            sums_[index(link)] = 0;
+        }
+        touched_.clear();
+    }
+    std::uint64_t at(LinkId link) const { return sums_[index(link)]; }
     std::size_t size() const { return touched_.size(); }
     /// In the order of links.
     template <typename Visit>
     void for_each(Visit visit) {
+        if (touched_.empty()) {
+            return;
+        }
+        const auto [first, last] = std::minmax_element(touched_.begin(), touched_.end());
+        if (index(*last) - index(*first) < kDense * touched_.size()) {  // most of a range: no need to sort
+            for (auto link = static_cast<std::uint32_t>(*first), end = static_cast<std::uint32_t>(*last); link <= end;
+                 ++link) {
+                if (sums_[link] > 0) {
+                    visit(LinkId{link}, sums_[link]);
+                }
+            }
+            return;
+        }
         std::sort(touched_.begin(), touched_.end());
         for (const LinkId link : touched_) {
             visit(link, at(link));
@@ -51,12 +64,17 @@ public:
     }
 
 private:
+    static constexpr std::size_t kDense = 16;  ///< entries passed a link at most
+
     static std::vector<std::uint64_t>& sums() {
         thread_local std::vector<std::uint64_t> sums;
         return sums;
     }
+    std::vector<std::uint64_t>& sums_;
     std::vector<LinkId> touched_;
 };
+
+namespace {
 
 /// Looks alike from inside: positions in the node, NICs, path types and lanes between its members.
 std::vector<std::uint32_t> looks_of(const Cluster& cluster, std::span<const GpuId> gpus) {
@@ -346,7 +364,19 @@ void ChannelWiring::append_pat(std::vector<LinkLoad>& out) const {
     }
 }
 
-ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& hash) const {
+std::vector<LinkUse> ChannelWiring::uses(LinkTotals& total, std::uint32_t channels) const {
+    const std::uint64_t whole = std::uint64_t{units_per_channel()} * channels;
+    std::vector<LinkUse> uses;
+    uses.reserve(total.size());
+    total.for_each([&](LinkId link, std::uint64_t units) {
+        // Rounded up: a link never carries fewer bytes than cross it.
+        uses.push_back({link, static_cast<std::uint32_t>((units * kCoefficientOne + whole - 1) / whole)});
+    });
+    return uses;
+}
+
+ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& hash,
+                                       std::vector<std::vector<LinkUse>>* demands) const {
     assert(channels > 0 && "a collective has a channel");
     const Links& links = cluster_->links();
     const std::uint32_t patterns = wiring_ == Wiring::pat ? 1 : order_->patterns();
@@ -357,18 +387,25 @@ ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& ha
     std::vector<std::vector<LinkLoad>> loads(classes.patterns());
     LinkTotals total(links);
     for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
+        loads[p].reserve(loads.front().size());
         append_loads(p, loads[p]);
         total.add(loads[p], classes.channels_of_pattern(p));
     }
     std::vector<double> rates;  // bottleneck of each class, per unit
     for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
         double rate = std::numeric_limits<double>::max();
+        double above = rate;  // what is beyond this is no bottleneck, however it rounds
         for (const LinkLoad& load : loads[p]) {
-            const Rate capacity = links.capacity[index(load.link)];
+            const auto capacity = static_cast<std::uint64_t>(links.capacity[index(load.link)]);
             const std::uint64_t units = total.at(load.link);
-            rate = std::min(rate, static_cast<double>(capacity) / static_cast<double>(units));
-            hash = mix(mix(hash, static_cast<std::uint64_t>(capacity)), units);
+            if (static_cast<double>(capacity) < above * static_cast<double>(units)) {
+                rate =
+                    std::min(rate, static_cast<double>(links.capacity[index(load.link)]) / static_cast<double>(units));
+                above = rate * (1 + 1e-9);
+            }
+            hash = (hash ^ (capacity * 0x9e3779b97f4a7c15u + units)) * 0xbf58476d1ce4e5b9u;
         }
+        hash = mix(hash, loads[p].size());
         const auto known = std::find(rates.begin(), rates.end(), rate);
         classes.class_of[p] = static_cast<std::uint32_t>(known - rates.begin());
         if (known == rates.end()) {
@@ -376,6 +413,24 @@ ChannelClasses ChannelWiring::classify(std::uint32_t channels, std::uint64_t& ha
             classes.size.push_back(0);
         }
         classes.size[classes.class_of[p]] += classes.channels_of_pattern(p);
+    }
+    if (demands == nullptr) {
+        return classes;
+    }
+    if (classes.size.size() == 1) {
+        *demands = {uses(total, classes.size.front())};
+        return classes;
+    }
+    total.clear();
+    demands->clear();
+    for (std::uint32_t c = 0; c < classes.size.size(); ++c) {
+        for (std::uint32_t p = 0; p < classes.patterns(); ++p) {
+            if (classes.class_of[p] == c) {
+                total.add(loads[p], classes.channels_of_pattern(p));
+            }
+        }
+        demands->push_back(uses(total, classes.size[c]));
+        total.clear();
     }
     return classes;
 }
@@ -391,14 +446,7 @@ std::vector<LinkUse> ChannelWiring::demand(const ChannelClasses& classes, std::u
             total.add(loads, classes.channels_of_pattern(p));
         }
     }
-    const std::uint64_t whole = std::uint64_t{units_per_channel()} * classes.size[which];
-    std::vector<LinkUse> uses;
-    uses.reserve(total.size());
-    total.for_each([&](LinkId link, std::uint64_t units) {
-        // Rounded up: a link never carries fewer bytes than cross it.
-        uses.push_back({link, static_cast<std::uint32_t>((units * kCoefficientOne + whole - 1) / whole)});
-    });
-    return uses;
+    return uses(total, classes.size[which]);
 }
 
 }  // namespace fabricast

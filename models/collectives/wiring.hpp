@@ -79,6 +79,8 @@ struct ChannelClasses {
     }
 };
 
+class LinkTotals;  ///< wiring.cpp
+
 /// nvls_percent: share of NVLink that multicast and reduction reach; loads are divided by it.
 class ChannelWiring {
 public:
@@ -93,13 +95,16 @@ public:
     /// place of links in the group alone, so equal groups give corresponding sequences.
     void append_loads(std::uint32_t pattern, std::vector<LinkLoad>& out) const;
 
-    /// Groups `channels` channels; mixes what decides about plans (capacities in canonical order) into `hash`.
-    ChannelClasses classify(std::uint32_t channels, std::uint64_t& hash) const;
+    /// Groups `channels` channels; mixes what decides about plans (capacities in canonical order) into `hash`. With
+    /// `demands`, also what demand() says of each class.
+    ChannelClasses classify(std::uint32_t channels, std::uint64_t& hash,
+                            std::vector<std::vector<LinkUse>>* demands = nullptr) const;
 
     /// Links of one class, sorted, one entry a link. The coefficient is the share of the class's bytes, rounded up.
     std::vector<LinkUse> demand(const ChannelClasses& classes, std::uint32_t which) const;
 
 private:
+    std::vector<LinkUse> uses(LinkTotals& total, std::uint32_t channels) const;
     void hop(GpuId from, GpuId to, std::uint32_t units, std::vector<LinkLoad>& out) const;
     void append_ring(std::uint32_t pattern, std::vector<LinkLoad>& out) const;
     void append_double_tree(std::uint32_t pattern, std::uint32_t half, std::vector<LinkLoad>& out) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -103,6 +104,7 @@ private:
                 }
                 assign(Slot::norm, fmt::format("model of rank {}", rank), members);
             }
+            scaling_groups(rank, c);
             if (a_.tied_embeddings && parts_embedding_and_head(l_) && c.pp == 0) {
                 assign(Slot::embedding, fmt::format("embedding of rank {}", rank),
                        {rank, map_.rank({c.tp, c.cp, c.dp, l_.pp - 1})});
@@ -117,7 +119,7 @@ private:
     }
 
     void assign(Slot slot, const std::string& name, const std::vector<std::uint32_t>& members) {
-        const std::uint32_t g = book_.add(name, members);
+        const std::uint32_t g = book_.add(name, members, slot, calls_);
         for (const std::uint32_t rank : members)
             out_.program.ranks[rank].groups[static_cast<std::size_t>(slot)] = g;
     }
@@ -153,6 +155,24 @@ private:
                 across.push_back(members[at]);
             assign(Slot::gradient_across, fmt::format("dp across of rank {}", across.front()), across);
         }
+    }
+
+    // fp8: who agrees on the largest values of the tensors they multiply.
+    void scaling_groups(std::uint32_t rank, const Coordinates& c) {
+        if (!agrees_on_scales(plan_, software_) || c.tp != 0 || c.cp != 0)
+            return;
+        const bool stage = software_.fp8_largest == LargestValues::stage;
+        if (stage && c.dp != 0)
+            return;
+        std::vector<std::uint32_t> members;
+        for (std::int64_t dp = c.dp; dp < (stage ? l_.dp : c.dp + 1); ++dp) {
+            for (std::int64_t cp = 0; cp < l_.cp; ++cp) {
+                for (const std::uint32_t m : map_.line({0, cp, dp, c.pp}, 't'))
+                    members.push_back(m);
+            }
+        }
+        std::sort(members.begin(), members.end());
+        assign(Slot::scaling, fmt::format("fp8 scaling of rank {}", rank), members);
     }
 
     // DualPipe: stage pp - 1 - s holds what stage s holds.
@@ -195,14 +215,16 @@ private:
         std::vector<std::vector<std::int64_t>> runs;
         for (const program::Template& t : p.templates)
             runs.push_back(executions(t));
-        std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, bool>
-            seen;  // ranks of equal template and shapes
+        std::set<std::pair<std::uint32_t, std::vector<std::uint32_t>>> seen;  // templates and shapes of ranks
+        std::pair<std::uint32_t, std::vector<std::uint32_t>> own, before;
         for (const program::Rank& rank : p.ranks) {
-            std::vector<std::uint32_t> shapes;
+            own.first = rank.tmpl;
+            own.second.clear();
             for (const std::uint32_t g : rank.groups)
-                shapes.push_back(g == program::kNone ? g : p.groups[g].shape);
-            if (!seen.try_emplace({rank.tmpl, shapes}, true).second)
+                own.second.push_back(g == program::kNone ? g : p.groups[g].shape);
+            if (own == before || !seen.insert(own).second)
                 continue;
+            before = own;
             const program::Template& t = p.templates[rank.tmpl];
             std::map<std::uint32_t, std::int64_t> count;
             for (std::size_t i = 0; i < t.operations.size(); ++i) {
@@ -248,18 +270,25 @@ private:
             }
             out_.messages_per_rank = std::max(out_.messages_per_rank, sends);
         }
-        std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> routes;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> own;  // of the rank at hand: peer, route
         const auto route = [&](std::uint32_t from, std::uint32_t to) {
-            const auto [at, fresh] = routes.try_emplace({from, to}, static_cast<std::uint32_t>(p.routes.size()));
-            if (fresh) {
-                CommModel::Message message = comm_.message(GpuId{from}, GpuId{to}, bytes);
-                p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap,
-                                    message.uses_nvlink, message.uses_network});
-                p.demands.push_back(std::move(message.links));
+            for (const auto& [peer, known] : own) {
+                if (peer == to)
+                    return known;
             }
-            return at->second;
+            const auto fresh = static_cast<std::uint32_t>(p.routes.size());
+            CommModel::Message message = comm_.message(GpuId{from}, GpuId{to}, bytes);
+            p.routes.push_back({message.latency, static_cast<std::uint32_t>(p.demands.size()), message.cap,
+                                message.uses_nvlink, message.uses_network});
+            p.demands.push_back(std::move(message.links));
+            own.emplace_back(to, fresh);
+            return fresh;
         };
+        const bool up = runs_up(l_.schedule, 1);  // some chunks do
+        p.routes.reserve(p.routes.size() + 2 * std::size_t{map_.world()});
+        p.demands.reserve(p.demands.size() + 2 * std::size_t{map_.world()});
         for (std::uint32_t rank = 0; rank < map_.world(); ++rank) {
+            own.clear();
             Coordinates c = map_.at(rank);
             const std::int64_t stage = c.pp;
             c.pp = (stage + 1) % l_.pp;
@@ -267,12 +296,12 @@ private:
             c.pp = (stage + l_.pp - 1) % l_.pp;
             const std::uint32_t previous = map_.rank(c);
             std::vector<program::Peer>& peers = p.ranks[rank].peers;
-            peers.resize(static_cast<std::size_t>(PeerSlot::count));
+            peers.resize(static_cast<std::size_t>(up ? PeerSlot::count : PeerSlot::send_forward_up));
             peers[static_cast<std::size_t>(PeerSlot::send_forward)] = {next, 0, route(rank, next)};
             peers[static_cast<std::size_t>(PeerSlot::receive_forward)] = {previous, 0, program::kNone};
             peers[static_cast<std::size_t>(PeerSlot::send_backward)] = {previous, 1, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_backward)] = {next, 1, program::kNone};
-            if (!runs_up(l_.schedule, 1))
+            if (!up)
                 continue;
             peers[static_cast<std::size_t>(PeerSlot::send_forward_up)] = {previous, 2, route(rank, previous)};
             peers[static_cast<std::size_t>(PeerSlot::receive_forward_up)] = {next, 2, program::kNone};

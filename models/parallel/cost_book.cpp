@@ -44,10 +44,11 @@ const CostBook::Price& CostBook::price(const Kernel& kernel) {
     return at->second;
 }
 
-std::uint32_t CostBook::intern(const std::vector<Kernel>& kernels, int layer_passes) {
+std::uint32_t CostBook::intern(const std::vector<Kernel>& kernels, LayerPasses passes) {
     Key key;
-    key.reserve(kernels.size() * 20 + 1);
-    key.push_back(layer_passes);
+    key.reserve(kernels.size() * 20 + 2);
+    key.push_back(passes.forward);
+    key.push_back(passes.backward);
     for (const Kernel& kernel : kernels)
         append_key(kernel, key);
     const auto [at, fresh] = ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(classes_.size()));
@@ -80,8 +81,9 @@ std::uint32_t CostBook::intern(const std::vector<Kernel>& kernels, int layer_pas
             std::clamp(ratio * program::kFullSpeed, 1.0, static_cast<double>(program::kFullSpeed)));
     }
     if (!software_.cuda_graphs && launches > 0) {
-        const double host =
-            static_cast<double>(launches) * software_.host_per_kernel_s + layer_passes * software_.host_per_layer_s;
+        const double host = static_cast<double>(launches) * software_.host_per_kernel_s +
+                            (passes.forward + passes.backward * software_.host_backward_share) *
+                                software_.host_per_layer_s;
         cost.host = picoseconds_from_s(host);
         cost.host_first = picoseconds_from_s(software_.host_per_kernel_s);
         const Kernel& last = kernels.back();

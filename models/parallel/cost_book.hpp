@@ -15,12 +15,17 @@
 
 namespace fabricast {
 
+/// Passes of layers, counted where they begin. Forward: the run again of recomputation too.
+struct LayerPasses {
+    int forward = 0, backward = 0;
+};
+
 class CostBook {
 public:
     CostBook(const ComputeModel& compute, const SoftwareFeatures& software) : compute_(compute), software_(software) {}
 
-    /// kernels in issue order; layer_passes: layer forward or backward passes the segment holds (host time).
-    std::uint32_t intern(const std::vector<Kernel>& kernels, int layer_passes);
+    /// kernels in issue order; passes: layer passes the segment holds (host time).
+    std::uint32_t intern(const std::vector<Kernel>& kernels, LayerPasses passes);
     const program::CostClass& at(std::uint32_t id) const { return classes_[id]; }
     std::vector<program::CostClass> take() { return std::move(classes_); }
 

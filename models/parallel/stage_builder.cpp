@@ -9,6 +9,12 @@
 namespace fabricast {
 namespace stage {
 
+// Timers around a pass that synchronise: the CPU runs ahead inside it alone.
+void StageBuilder::host_waits_for_pass() {
+    if (software_.host_waits_for_passes && last_main_ != program::kNone)
+        t_.operations[t_.nodes[last_main_].operation].host_sync = true;
+}
+
 void StageBuilder::chunk_forward(const ScheduleStep& step) {
     receive(step, true);
     const std::vector<Unit> list = units(step.chunk);
@@ -40,6 +46,8 @@ void StageBuilder::chunk_forward(const ScheduleStep& step) {
         }
     }
     flush("forward", Phase::forward);
+    host_waits_for_pass();
+    agree_on_scales(true);
     send(step, true);
 }
 
@@ -68,6 +76,8 @@ void StageBuilder::chunk_backward(const ScheduleStep& step) {
             reduce_unit(unit, step.chunk, done + 1 == list.size());
     }
     flush("backward", Phase::backward);
+    host_waits_for_pass();
+    agree_on_scales(false);
     send(step, false);
 }
 
@@ -88,7 +98,23 @@ void StageBuilder::chunk_backward_input(const ScheduleStep& step) {
         }
     }
     flush("backward", Phase::backward);
+    host_waits_for_pass();
+    agree_on_scales(false);
     send(step, false);
+}
+
+// One buffer for all chunks of the stage: Transformer Engine keeps three values a product forward, two backward, of four
+// products a layer (reduce_and_update_fp8_tensors in transformer_engine/pytorch/fp8.py, release 1.6 and later: at the end of
+// a chunk's forward and behind its first layer's backward, in line with the work).
+void StageBuilder::agree_on_scales(bool forward) {
+    if (!agrees_on_scales(plan_, software_))
+        return;
+    std::int64_t layers = 0;
+    for (std::int64_t chunk = 0; chunk < chunks_held(layout_); ++chunk)
+        layers += layers_of(a_, layout_, virtual_stage_of(chunk));
+    const Bytes bytes = layers * 4 * (forward ? 3 : 2) * 4;
+    collective(kCompute, Slot::scaling, Collective::all_reduce, bytes, "fp8 scaling all-reduce", Account::comm_other,
+               forward ? Phase::forward : Phase::backward);
 }
 
 // Needs no parameters; a gradient is whole, and reduced, only here.
@@ -266,6 +292,7 @@ std::string_view slot_name(Slot slot) {
         case Slot::expert_replica: return "expert dp replicas";
         case Slot::norm: return "all";
         case Slot::embedding: return "embedding";
+        case Slot::scaling: return "fp8 scaling";
         case Slot::gradient_inside: return "dp inside";
         case Slot::gradient_across: return "dp across";
         case Slot::count: break;
@@ -289,9 +316,16 @@ Account slot_account(Slot slot) {
         case Slot::expert_replica: return Account::comm_gradient;
         case Slot::norm:
         case Slot::embedding:
+        case Slot::scaling:
         case Slot::count: break;
     }
     return Account::comm_other;
+}
+
+bool agrees_on_scales(const TrainingPlan& plan, const SoftwareFeatures& software) {
+    const Layout& l = plan.layout;
+    const std::int64_t ranks = l.tp * l.cp * (software.fp8_largest == LargestValues::stage ? l.dp : 1);
+    return plan.precision == Precision::fp8 && software.fp8_largest != LargestValues::own && ranks > 1;
 }
 
 bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software) {

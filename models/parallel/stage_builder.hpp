@@ -13,6 +13,7 @@
 //               gradient is reduce-scattered after the backward of every micro-batch
 //   split       backward in two passes (zero-bubble schedules), stage_split.cpp
 //   ZeRO 1, 2   parameters are gathered once after the optimizer; gradients reduced per bucket (2: every micro-batch)
+//   fp8         delayed scaling: an all-reduce of the largest values behind every pass of a chunk
 //   cp          ring: keys and values pass from rank to rank beside the attention of the block before; all-gather: once
 //               before the core, gradients reduce-scattered; Ulysses: all-to-all of heads before and after the core
 //   experts     [route] dispatch [experts] combine; backward mirrored. With expert tensor parallelism an all-gather
@@ -52,6 +53,7 @@ enum class Slot : std::uint16_t {
     expert_replica,
     norm,
     embedding,
+    scaling,          ///< fp8: ranks that agree on the largest values
     gradient_inside,  ///< compressed gradients: ranks of a sharding group on one server, and of equal place across servers
     gradient_across,
     count
@@ -90,6 +92,9 @@ struct ProgramParts {
     std::vector<CallInfo>& calls;
     CostBook& costs;
 };
+
+/// fp8 with scales that several ranks agree on.
+bool agrees_on_scales(const TrainingPlan& plan, const SoftwareFeatures& software);
 
 /// Pipeline messages run beside the work; false: between pieces of it.
 bool overlaps_messages(const Layout& layout, const SoftwareFeatures& software);

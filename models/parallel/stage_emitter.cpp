@@ -70,7 +70,7 @@ void StageEmitter::flush(std::string_view name, Phase phase, std::int64_t layer)
     op.memory = std::move(memory_);
     memory_.clear();
     segment_.clear();
-    passes_ = 0;
+    passes_ = {};
     push(std::move(op));
 }
 

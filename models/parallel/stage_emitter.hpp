@@ -79,7 +79,7 @@ protected:
     std::map<std::string, std::uint32_t> labels_;
     std::vector<Kernel> segment_;
     std::vector<MemoryChange> memory_;
-    int passes_ = 0;  ///< layer passes in the open segment
+    LayerPasses passes_;  ///< layer passes in the open segment
     std::vector<std::uint32_t> next_waits_;
     std::uint32_t last_main_ = program::kNone;  ///< latest node of the compute stream
 };

@@ -64,7 +64,7 @@ void LayerEmitter::tensor_out(std::string_view segment, Phase phase, std::int64_
 
 void LayerEmitter::layer_forward(std::int64_t layer, Phase phase, std::string_view name) {
     const bool again = phase == Phase::recompute;
-    ++passes_;
+    ++passes_.forward;
     add(forward(Piece::norm_attention), again);
     tensor_in(name, phase, layer);
     std::vector<Kernel> attention = forward(Piece::attention, layer_shape(a_, layer));
@@ -149,7 +149,7 @@ void LayerEmitter::layer_backward(std::int64_t layer) {
         layer_forward(layer, Phase::recompute, "recompute");
         flush("recompute", Phase::recompute, layer);
     }
-    ++passes_;
+    ++passes_.backward;
     simple_backward(Piece::residual_mlp);
     if (layer_shape(a_, layer).moe)
         moe_backward(layer);

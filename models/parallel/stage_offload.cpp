@@ -47,7 +47,7 @@ std::uint32_t StageBuilder::update_on_host(std::int64_t elements) {
     const std::int64_t whole = (elements + kHostPiece - 1) / kHostPiece;
     const std::int64_t pieces = plan_.offload.overlap ? std::clamp<std::int64_t>(whole, 1, kMostPieces) : 1;
     Operation begins;  // not before the step has: streams of their own would run ahead
-    begins.payload = parts_.costs.intern({}, 0);
+    begins.payload = parts_.costs.intern({}, {});
     begins.label = label("optimizer", Account::gemm_ideal, Phase::optimizer);
     const std::uint32_t begin = push(std::move(begins));
     std::uint32_t ready = program::kNone;

@@ -55,6 +55,7 @@ private:
     void regather_edge(const Unit& unit);
     void hold_with(std::uint32_t gather, Bytes bytes);
     Bytes unit_bytes(const Unit& unit, Bytes width) const;
+    void host_waits_for_pass();
     void chunk_forward(const ScheduleStep& step);
     void chunk_backward(const ScheduleStep& step);
     void gather_for_backward(const std::vector<Unit>& list, std::size_t done, const std::vector<std::uint32_t>& ends,
@@ -63,6 +64,7 @@ private:
     void interleave(std::size_t begin, std::size_t middle);
     void chunk_backward_input(const ScheduleStep& step);
     void chunk_backward_weight(const ScheduleStep& step);
+    void agree_on_scales(bool forward);
     void receive(const ScheduleStep& step, bool forward);
     void post_after(std::uint32_t receive, std::int64_t ahead);
     void send(const ScheduleStep& step, bool forward);
@@ -90,11 +92,14 @@ private:
         const std::int64_t held = expert ? unit.parameters.expert : unit.parameters.dense;
         return held > 0 ? static_cast<double>(expert ? all.expert : all.dense) / static_cast<double>(held) : 0;
     }
-    void reduce_expert_bucket(Bytes bytes, bool last_unit);
+    void reduce_expert_bucket(Bytes bytes, std::int64_t chunk, bool last_unit);
     void exchange(const ScheduleStep& step);
     void gather_message();
     std::uint32_t message(std::uint8_t stream, PeerSlot slot, bool send, std::vector<std::uint32_t> waits);
     void gather_after_optimizer();
+    void gather_chunks(const std::vector<std::int64_t>& chunks);
+    bool updates_in_two(const Updated& here) const;
+    void update(const Updated& part);
     void broadcast_by_owners();
     std::uint32_t host_copy(HostRoute route, Bytes bytes, std::string_view what, Phase phase,
                             const std::vector<std::uint32_t>& waits);
@@ -126,7 +131,17 @@ private:
     Bytes bucket_cap() const {
         if (plan_.bucket_bytes > 0)
             return plan_.bucket_bytes;
-        return std::max(kBucketParameters, kBucketParametersPerRank * replicas(layout_) * layout_.cp) * gradient_bytes_;
+        const std::int64_t rule =
+            std::max(kBucketParameters, kBucketParametersPerRank * replicas(layout_) * layout_.cp);
+        return (software_.bucket_parameters > 0 ? software_.bucket_parameters : rule) * gradient_bytes_;
+    }
+    // Megatron-Core cuts a chunk into buckets only where the end of the step waits for them: the chunk that goes backward
+    // last, and no chunk when the first is gathered beside the update (disable_bucketing in its DistributedDataParallel).
+    bool one_bucket(std::int64_t chunk) const {
+        if (plan_.bucket_bytes > 0 || layout_.pp == 1)
+            return false;
+        return (software_.buckets_on_first_stage && plan_.overlap_grad_reduce && virtual_stage_of(chunk) != 0) ||
+               (software_.gathers_beside_update && layout_.vpp > 1);
     }
     bool reduces_now(bool last) const {
         // DualPipe: the copies end in opposite order, so both wait until the stage is through.

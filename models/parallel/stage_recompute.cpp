@@ -56,7 +56,7 @@ void LayerEmitter::recompute_selected(std::int64_t layer, std::string_view name)
         }
         add(std::move(out), true);
     };
-    ++passes_;
+    ++passes_.forward;
     selected(Piece::norm_attention);
     tensor_in(name, Phase::backward, layer);
     selected(Piece::attention);

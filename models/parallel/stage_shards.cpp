@@ -78,7 +78,7 @@ void StageBuilder::regather_edge(const Unit& unit) {
     const bool aside = plan_.overlap_param_gather;  // the stream of this communicator
     Operation begin;                                // where the pass stands, also when a repeat opens with it
     begin.kind = OpKind::compute;
-    begin.payload = parts_.costs.intern({}, 0);
+    begin.payload = parts_.costs.intern({}, {});
     begin.label = label("backward", Account::gemm_ideal, Phase::backward);
     const std::uint32_t after = aside ? push(std::move(begin)) : program::kNone;
     const std::uint32_t node = gather_unit(unit, aside ? kParameter : kCompute, Phase::backward, {after});
@@ -139,7 +139,7 @@ void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_u
         return;
     }
     if (experts_.ranks * experts_.replicas > 1 || gradients_leave_)
-        reduce_expert_bucket(unit.parameters.expert * gradient_bytes_, last_unit);
+        reduce_expert_bucket(unit.parameters.expert * gradient_bytes_, chunk, last_unit);
     if (dense_.ranks * dense_.replicas == 1 && !gradients_leave_)
         return;
     bucket_.open += unit.parameters.dense * gradient_bytes_;
@@ -165,7 +165,7 @@ void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_u
         }
     } else {
         const Bytes cap = bucket_cap();
-        while (bucket_.open >= cap) {
+        while (bucket_.open >= cap && !one_bucket(chunk)) {
             reduce_bucket(false, cap, dense_matrices_);
             bucket_.open -= cap;
         }
@@ -176,10 +176,10 @@ void StageBuilder::reduce_unit(const Unit& unit, std::int64_t chunk, bool last_u
         bucket_ = {};
 }
 
-void StageBuilder::reduce_expert_bucket(Bytes bytes, bool last_unit) {
+void StageBuilder::reduce_expert_bucket(Bytes bytes, std::int64_t chunk, bool last_unit) {
     expert_bucket_.open += bytes;
     const Bytes cap = bucket_cap();
-    while (expert_bucket_.open >= cap) {
+    while (expert_bucket_.open >= cap && !one_bucket(chunk)) {
         reduce_bucket(true, cap, expert_matrices_);
         expert_bucket_.open -= cap;
     }
@@ -230,8 +230,20 @@ void StageBuilder::optimizer() {
         ready = update_on_host(there);
     }
     const std::int64_t updated_here = here.total();
-    add(optimizer_kernels(plan_.optimizer, plan_.precision, here, gradient_bytes_, plan_.clip_gradients));
-    flush("optimizer", Phase::optimizer);
+    const bool in_two = updates_in_two(here);
+    if (in_two) {
+        Held first;
+        for (const Unit& unit : units(0)) {
+            first.dense += unit.parameters.dense;
+            first.expert += unit.parameters.expert;
+        }
+        Updated part;
+        part.elements = std::min(here.elements, shard_elements(first));
+        update(part);
+        gather_chunks({0});
+        here.elements -= part.elements;
+    }
+    update(here);
     if (plan_.offload.parameters && updated_here > 0)
         ready = host_copy(HostRoute::down, updated_here * activation_bytes_, "weights to host", Phase::optimizer,
                           {last_main_});
@@ -240,8 +252,25 @@ void StageBuilder::optimizer() {
         flush("optimizer", Phase::optimizer);
     }
     updated_ = last_main_;
-    if (layout_.zero == 1 || layout_.zero == 2)
+    if (in_two) {
+        std::vector<std::int64_t> others = chunks_in_model_order(true);
+        others.erase(others.begin());
+        gather_chunks(others);
+    } else if (layout_.zero == 1 || layout_.zero == 2) {
         gather_after_optimizer();
+    }
+}
+
+void StageBuilder::update(const Updated& part) {
+    add(optimizer_kernels(plan_.optimizer, plan_.precision, part, gradient_bytes_, plan_.clip_gradients));
+    flush("optimizer", Phase::optimizer);
+}
+
+// overlap_param_gather_with_optimizer_step of Megatron-Core.
+bool StageBuilder::updates_in_two(const Updated& here) const {
+    return software_.gathers_beside_update && plan_.overlap_param_gather && layout_.pp > 1 && layout_.vpp > 1 &&
+           layout_.schedule == Schedule::interleaved && (layout_.zero == 1 || layout_.zero == 2) &&
+           here.elements == here.total() && plan_.offload.optimizer == 0;
 }
 
 // One broadcast an owner, one after the other; neighbours of one size are one repeat.
@@ -263,21 +292,31 @@ void StageBuilder::gather_after_optimizer() {
         broadcast_by_owners();
         return;
     }
+    gather_chunks(chunks_in_model_order(true));
+    if (software_.host_per_shard_s > 0 && layout_.zero == 1 && dense_.ranks > 1)
+        copy_shards();
+}
+
+// Overlapped: in the buckets of the reductions, chunk by chunk, and a unit waits for the bucket with its last parameters.
+void StageBuilder::gather_chunks(const std::vector<std::int64_t>& chunks) {
     const bool overlap = plan_.overlap_param_gather;
     const std::uint8_t stream = overlap ? kParameter : kCompute;
-    const Bytes whole = parameters_.total() * activation_bytes_;
-    const Bytes cap = overlap ? bucket_cap() / gradient_bytes_ * activation_bytes_ : whole;
+    const Bytes cap = bucket_cap() / gradient_bytes_ * activation_bytes_;
+    const bool flat = software_.buckets_on_first_stage || plan_.bucket_bytes > 0;  // else a unit is gathered whole
     Held open;
     Held wire;  ///< bytes of them on the wire
     std::vector<UnitPlace> members;
-    const auto emit = [&] {
+    const auto emit = [&](std::int64_t pieces) {
         std::uint32_t node = program::kNone;
-        if (open.dense > 0 && dense_.ranks > 1)
-            node = collective(stream, Slot::parameter, Collective::all_gather, wire.dense, gather_name(false),
-                              Account::comm_parameter, Phase::gather, {last_main_});
-        if (open.expert > 0 && experts_.ranks > 1)
-            node = collective(stream, Slot::expert_parameter, Collective::all_gather, wire.expert, gather_name(true),
-                              Account::comm_parameter, Phase::gather, {last_main_});
+        const auto piece = [&](Bytes whole, std::int64_t i) { return whole * (i + 1) / pieces - whole * i / pieces; };
+        for (std::int64_t i = 0; i < pieces; ++i) {
+            if (open.dense > 0 && dense_.ranks > 1)
+                node = collective(stream, Slot::parameter, Collective::all_gather, piece(wire.dense, i),
+                                  gather_name(false), Account::comm_parameter, Phase::gather, {last_main_});
+            if (open.expert > 0 && experts_.ranks > 1)
+                node = collective(stream, Slot::expert_parameter, Collective::all_gather, piece(wire.expert, i),
+                                  gather_name(true), Account::comm_parameter, Phase::gather, {last_main_});
+        }
         if (overlap && node != program::kNone) {
             for (const UnitPlace& unit : members)
                 gathered_[unit] = node;
@@ -286,8 +325,9 @@ void StageBuilder::gather_after_optimizer() {
         wire = {};
         members.clear();
     };
-    for (const std::int64_t chunk : chunks_in_model_order(true)) {
+    for (const std::int64_t chunk : chunks) {
         const std::vector<Unit> list = units(chunk);
+        const bool one = one_bucket(chunk);
         for (std::size_t u = 0; u < list.size(); ++u) {
             open.dense += list[u].parameters.dense;
             open.expert += list[u].parameters.expert;
@@ -296,13 +336,14 @@ void StageBuilder::gather_after_optimizer() {
             wire.expert += narrow.expert;
             add_parameter_codes(list[u]);
             members.emplace_back(chunk, u);
-            if (open.total() * activation_bytes_ >= cap)
-                emit();
+            const Bytes bytes = open.total() * activation_bytes_;
+            if (overlap && !one && bytes >= cap)
+                emit(flat ? bytes / cap : 1);
         }
+        if (overlap)
+            emit(1);
     }
-    emit();
-    if (software_.host_per_shard_s > 0 && layout_.zero == 1 && dense_.ranks > 1)
-        copy_shards();
+    emit(1);
 }
 
 void StageBuilder::copy_shards() {

@@ -42,7 +42,7 @@ void LayerEmitter::layer_backward_input(std::int64_t layer) {
         layer_forward(layer, Phase::recompute, "recompute");
         flush("recompute", Phase::recompute, layer);
     }
-    ++passes_;
+    ++passes_.backward;
     simple_backward(Piece::residual_mlp);
     if (shape.moe)
         moe_backward_input(layer);
@@ -60,7 +60,7 @@ void LayerEmitter::layer_backward_input(std::int64_t layer) {
 }
 
 void LayerEmitter::layer_backward_weight(std::int64_t layer) {
-    ++passes_;
+    ++passes_.backward;
     if (layer_shape(a_, layer).moe)
         moe_backward_weight(layer);
     else

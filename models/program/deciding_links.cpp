@@ -1,45 +1,42 @@
 #include "models/program/deciding_links.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <limits>
-#include <numeric>
-#include <tuple>
-
-#include "models/program/mix.hpp"
 
 namespace fabricast::program {
 
+std::vector<bool> LinkUsers::deciding(const std::function<Rate(std::uint32_t)>& capacity) const {
+    constexpr std::uint32_t kFree = 0xFFFFFFFFu;
+    std::size_t size = 16;
+    while (size < 2 * users_.size())
+        size *= 2;
+    std::vector<std::uint32_t> slots(size, kFree);  // hash of the users -> narrowest link
+    for (std::uint32_t l = 0; l < users_.size(); ++l) {
+        if (users_[l].none())
+            continue;
+        std::size_t at = static_cast<std::size_t>(users_[l].sum) & (size - 1);
+        while (slots[at] != kFree && !(users_[slots[at]] == users_[l]))
+            at = (at + 1) & (size - 1);
+        if (slots[at] == kFree || capacity(l) < capacity(slots[at]))
+            slots[at] = l;
+    }
+    std::vector<bool> decides(users_.size(), false);
+    for (const std::uint32_t l : slots) {
+        if (l != kFree)
+            decides[l] = true;
+    }
+    return decides;
+}
+
 std::vector<std::vector<LinkUse>> deciding_links(const std::vector<std::vector<LinkUse>>& demands,
                                                  std::span<const Rate> capacity) {
-    // Who uses a link: two sums of hashes, whatever the order; equal for equal sets.
-    struct Users {
-        std::uint64_t sum = 0, other = 0;
-    };
-    std::vector<Users> users(capacity.size());
+    LinkUsers users(capacity.size());
     for (std::uint32_t d = 0; d < demands.size(); ++d) {
-        for (const LinkUse& use : demands[d]) {
-            const std::uint64_t hash = mix((d + 1) * 0x9e3779b97f4a7c15ull ^ mix(use.coefficient));
-            Users& link = users[index(use.link)];
-            link.sum += hash;
-            link.other += mix(hash);
-        }
+        for (const LinkUse& use : demands[d])
+            users.add(static_cast<std::uint32_t>(index(use.link)), d, use.coefficient);
     }
-    std::vector<std::uint32_t> order;
-    for (std::uint32_t l = 0; l < users.size(); ++l) {
-        if (users[l].sum != 0 || users[l].other != 0)
-            order.push_back(l);
-    }
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return std::tie(users[a].sum, users[a].other, capacity[a], a) <
-               std::tie(users[b].sum, users[b].other, capacity[b], b);
-    });
-    std::vector<bool> decides(capacity.size(), false);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        decides[order[i]] = i == 0 || users[order[i]].sum != users[order[i - 1]].sum ||
-                            users[order[i]].other != users[order[i - 1]].other;
-    }
+    const std::vector<bool> decides = users.deciding([&](std::uint32_t l) { return capacity[l]; });
     std::vector<std::vector<LinkUse>> kept(demands.size());
     for (std::size_t d = 0; d < demands.size(); ++d) {
         std::copy_if(demands[d].begin(), demands[d].end(), std::back_inserter(kept[d]),
@@ -51,9 +48,9 @@ std::vector<std::vector<LinkUse>> deciding_links(const std::vector<std::vector<L
 Rate alone_rate(std::span<const LinkUse> demand, std::span<const Rate> capacity) {
     Rate rate = std::numeric_limits<Rate>::max();
     for (const LinkUse& use : demand) {
-        const __int128 limit = (static_cast<__int128>(capacity[index(use.link)]) << 16) / use.coefficient;
-        if (limit < rate)
-            rate = static_cast<Rate>(limit);
+        const __int128 room = static_cast<__int128>(capacity[index(use.link)]) << 16;
+        if (room < static_cast<__int128>(rate) * static_cast<__int128>(use.coefficient))  // saves most divisions
+            rate = static_cast<Rate>(room / use.coefficient);
     }
     return rate > 1 ? rate : 1;
 }

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "models/program/deciding_links.hpp"
+#include "models/program/flat_demands.hpp"
 #include "models/program/mix.hpp"
+#include "models/program/sole_groups.hpp"
 
 namespace fabricast::program {
 namespace {
@@ -20,23 +22,37 @@ Colour join(Colour a, Colour b) { return mix((a + kStep) ^ mix(b + kStep)); }
 // Number of different colours, and a dense number of each in order of first appearance.
 class ColourIndex {
 public:
-    explicit ColourIndex(std::size_t most) {
-        std::size_t size = 16;
-        while (size < 2 * most)
-            size *= 2;
-        slots_.assign(size, {0, kNone});
-    }
+    ColourIndex() : slots_(1024, {0, kNone}) {}
+
     std::uint32_t number(Colour colour) {
-        std::size_t at = static_cast<std::size_t>(colour) & (slots_.size() - 1);
-        while (slots_[at].second != kNone && slots_[at].first != colour)
-            at = (at + 1) & (slots_.size() - 1);
-        if (slots_[at].second == kNone)
+        std::size_t at = find(colour);
+        if (slots_[at].second == kNone) {
+            if (2 * (count_ + 1) > slots_.size()) {
+                grow();
+                at = find(colour);
+            }
             slots_[at] = {colour, count_++};
+        }
         return slots_[at].second;
     }
     std::uint32_t count() const { return count_; }
 
 private:
+    std::size_t find(Colour colour) const {
+        std::size_t at = static_cast<std::size_t>(colour) & (slots_.size() - 1);
+        while (slots_[at].second != kNone && slots_[at].first != colour)
+            at = (at + 1) & (slots_.size() - 1);
+        return at;
+    }
+    void grow() {
+        std::vector<std::pair<Colour, std::uint32_t>> before(2 * slots_.size(), {0, kNone});
+        before.swap(slots_);
+        for (const auto& slot : before) {
+            if (slot.second != kNone)
+                slots_[find(slot.first)] = slot;
+        }
+    }
+
     std::vector<std::pair<Colour, std::uint32_t>> slots_;
     std::uint32_t count_ = 0;
 };
@@ -48,7 +64,7 @@ struct Classes {
 
 Classes classes_of(const std::vector<Colour>& colours) {
     Classes out;
-    ColourIndex numbers(colours.size());
+    ColourIndex numbers;
     out.of.reserve(colours.size());
     for (std::uint32_t i = 0; i < colours.size(); ++i) {
         const std::uint32_t c = numbers.number(colours[i]);
@@ -62,44 +78,8 @@ Classes classes_of(const std::vector<Colour>& colours) {
     return out;
 }
 
-// Demands one after the other, over the links that are used alone, numbered in the order in which they occur: neighbours in
-// the program are neighbours in memory.
-struct FlatDemands {
-    struct Use {
-        std::uint32_t link;    ///< number among the used ones
-        std::uint64_t factor;  ///< the coefficient, spread over 64 bits
-    };
-    std::vector<Use> uses;
-    std::vector<std::uint32_t> first;   ///< demand -> its uses; one more at the end
-    std::vector<std::uint32_t> number;  ///< link -> number, kNone where unused
-    std::vector<LinkId> links;          ///< number -> link
-
-    FlatDemands(const std::vector<std::vector<LinkUse>>& demands, std::size_t link_count) : number(link_count, kNone) {
-        std::size_t all = 0;
-        for (const std::vector<LinkUse>& demand : demands)
-            all += demand.size();
-        uses.reserve(all);
-        first.reserve(demands.size() + 1);
-        for (const std::vector<LinkUse>& demand : demands) {
-            first.push_back(static_cast<std::uint32_t>(uses.size()));
-            for (const LinkUse& use : demand) {
-                std::uint32_t& at = number[index(use.link)];
-                if (at == kNone) {
-                    at = static_cast<std::uint32_t>(links.size());
-                    links.push_back(use.link);
-                }
-                uses.push_back({at, use.coefficient * kStep});
-            }
-        }
-        first.push_back(static_cast<std::uint32_t>(uses.size()));
-    }
-    std::span<const Use> of(std::uint32_t demand) const {
-        return {uses.data() + first[demand], first[demand + 1] - first[demand]};
-    }
-};
-
 std::uint32_t distinct(const std::vector<Colour>& colours) {
-    ColourIndex numbers(colours.size());
+    ColourIndex numbers;
     for (const Colour colour : colours)
         numbers.number(colour);
     return numbers.count();
@@ -109,9 +89,12 @@ class Refinement {
 public:
     Refinement(const Program& program, std::span<const Rate> capacity, const FlatDemands& demands)
         : p_(program), demands_(demands) {
+        for (const std::uint64_t coefficient : demands.coefficients())
+            factor_.push_back(coefficient * kStep);
         start_ranks();
         start_groups();
-        start_links(capacity);
+        for (const LinkId link : demands_.links())
+            link_.push_back(join(3, static_cast<Colour>(capacity[index(link)])));
     }
 
     // Refines until a round tells nothing more apart.
@@ -126,93 +109,107 @@ public:
 
     const std::vector<Colour>& ranks() const { return rank_; }
     const std::vector<Colour>& groups() const { return group_; }
-    const std::vector<Colour>& links() const { return link_; }  ///< used ones
+    const std::vector<Colour>& links() const { return link_; }  ///< by number of FlatDemands
 
 private:
+    // What a rank is joined to: a group in a slot, a peer, the host. Lists of one rank follow each other.
+    struct Seat {
+        std::uint32_t rank, group, slot;
+    };
+    struct Edge {
+        std::uint32_t rank, peer, slot;
+        std::uint32_t demand;  ///< kNone where it only receives
+        Colour price;
+    };
+    struct Host {
+        std::uint32_t rank, demand, slot;
+        Colour price;
+    };
+
+    static Colour price(const Route& route) {
+        return join(static_cast<Colour>(route.latency), static_cast<Colour>(route.cap));
+    }
+
     void start_ranks() {
-        for (const Rank& rank : p_.ranks) {
+        edges_.reserve(p_.ranks.empty() ? 0 : p_.ranks.size() * p_.ranks.front().peers.size());
+        for (std::uint32_t r = 0; r < p_.ranks.size(); ++r) {
+            const Rank& rank = p_.ranks[r];
             Colour colour = join(rank.tmpl, rank.slowness);
             for (const std::int64_t count : rank.bindings)
                 colour = join(colour, static_cast<Colour>(count));
             for (const std::uint32_t source : rank.sources)
                 colour = join(colour, source + 0x20000u);
             rank_.push_back(colour);
-        }
-        // What of an edge to a peer never changes, and which slots of the peer lead back.
-        for (std::uint32_t r = 0; r < p_.ranks.size(); ++r) {
-            first_edge_.push_back(static_cast<std::uint32_t>(edges_.size()));
-            for (const Peer& peer : p_.ranks[r].peers) {
-                Colour colour = join(peer.channel, peer.slots);
-                if (peer.send_route != kNone) {
-                    const Route& route = p_.routes[peer.send_route];
-                    colour = join(colour, join(static_cast<Colour>(route.latency), static_cast<Colour>(route.cap)));
-                    colour = join(colour, (route.uses_nvlink ? 1u : 0u) + (route.uses_network ? 2u : 0u));
-                }
-                if (peer.rank != kNone) {
-                    const std::vector<Peer>& back = p_.ranks[peer.rank].peers;
-                    for (std::uint32_t slot = 0; slot < back.size(); ++slot) {
-                        if (back[slot].rank == r && back[slot].channel == peer.channel)
-                            colour += join(slot, back[slot].send_route != kNone ? 1 : 2);
-                    }
-                }
-                edges_.push_back(colour);
+            for (std::uint32_t slot = 0; slot < rank.groups.size(); ++slot) {
+                if (rank.groups[slot] != kNone)
+                    seats_.push_back({r, rank.groups[slot], slot});
+            }
+            for (std::uint32_t slot = 0; slot < rank.peers.size(); ++slot) {
+                if (rank.peers[slot].rank != kNone)
+                    edges_.push_back(edge(r, slot));
+            }
+            for (std::uint32_t slot = 0; slot < rank.transfer_routes.size(); ++slot) {
+                const Route& route = p_.routes[rank.transfer_routes[slot]];
+                hosts_.push_back({r, route.demand, slot, price(route)});
             }
         }
+    }
+    // What of an edge to a peer never changes, and which slots of the peer lead back.
+    Edge edge(std::uint32_t r, std::uint32_t slot) const {
+        const Peer& peer = p_.ranks[r].peers[slot];
+        Edge out{r, peer.rank, slot, kNone, join(peer.channel, peer.slots)};
+        if (peer.send_route != kNone) {
+            const Route& route = p_.routes[peer.send_route];
+            out.demand = route.demand;
+            out.price = join(out.price, price(route));
+            out.price = join(out.price, (route.uses_nvlink ? 1u : 0u) + (route.uses_network ? 2u : 0u));
+        }
+        const std::vector<Peer>& back = p_.ranks[peer.rank].peers;
+        for (std::uint32_t other = 0; other < back.size(); ++other) {
+            if (back[other].rank == r && back[other].channel == peer.channel)
+                out.price += join(other, back[other].send_route != kNone ? 1 : 2);
+        }
+        return out;
     }
     void start_groups() {
         for (const Group& group : p_.groups)
             group_.push_back(join(group.shape, group.members.size()));
-    }
-    void start_links(std::span<const Rate> capacity) {
-        for (const LinkId link : demands_.links)
-            link_.push_back(join(3, static_cast<Colour>(capacity[index(link)])));
     }
 
     std::size_t count() const { return static_cast<std::size_t>(distinct(rank_)) + distinct(group_) + distinct(link_); }
 
     void use(std::uint32_t demand, Colour activity) {
         for (const FlatDemands::Use& use : demands_.of(demand))
-            next_link_[use.link] += mix(activity ^ use.factor);
+            next_link_[use.link] += mix(activity ^ factor_[use.coefficient]);
     }
 
     void refine() {
-        demand_.assign(p_.demands.size(), 0);
+        demand_.assign(demands_.size(), 0);
         for (std::uint32_t d = 0; d < demand_.size(); ++d) {
             for (const FlatDemands::Use& use : demands_.of(d))
-                demand_[d] += mix(link_[use.link] ^ use.factor);
+                demand_[d] += mix(link_[use.link] ^ factor_[use.coefficient]);
         }
-        next_rank_ = rank_;
+        seen_.assign(rank_.size(), 0);
         next_group_ = group_;
         next_link_.assign(link_.size(), 0);
-        for (std::uint32_t r = 0; r < p_.ranks.size(); ++r) {
-            const Rank& rank = p_.ranks[r];
-            Colour seen = 0;
-            for (std::uint32_t slot = 0; slot < rank.groups.size(); ++slot) {
-                const std::uint32_t g = rank.groups[slot];
-                if (g == kNone)
-                    continue;
-                seen += join(group_[g], slot);
-                next_group_[g] += join(rank_[r], slot);
-            }
-            for (std::uint32_t slot = 0; slot < rank.peers.size(); ++slot) {
-                const Peer& peer = rank.peers[slot];
-                if (peer.rank == kNone)
-                    continue;
-                Colour edge = join(edges_[first_edge_[r] + slot], rank_[peer.rank]);
-                if (peer.send_route != kNone) {
-                    edge = join(edge, demand_[p_.routes[peer.send_route].demand]);
-                    use(p_.routes[peer.send_route].demand, join(rank_[r], 2 * slot));
-                }
-                seen += join(edge, slot + 0x100u);
-            }
-            for (std::uint32_t slot = 0; slot < rank.transfer_routes.size(); ++slot) {
-                const Route& route = p_.routes[rank.transfer_routes[slot]];
-                const Colour price = join(static_cast<Colour>(route.latency), static_cast<Colour>(route.cap));
-                seen += join(join(price, demand_[route.demand]), slot + 0x10000u);
-                use(route.demand, join(rank_[r], 2 * slot + 1));
-            }
-            next_rank_[r] = join(rank_[r], seen);
+        for (const Seat& seat : seats_) {
+            seen_[seat.rank] += join(group_[seat.group], seat.slot);
+            next_group_[seat.group] += join(rank_[seat.rank], seat.slot);
         }
+        for (const Edge& edge : edges_) {
+            Colour colour = join(edge.price, rank_[edge.peer]);
+            if (edge.demand != kNone) {
+                colour = join(colour, demand_[edge.demand]);
+                use(edge.demand, join(rank_[edge.rank], 2 * edge.slot));
+            }
+            seen_[edge.rank] += join(colour, edge.slot + 0x100u);
+        }
+        for (const Host& host : hosts_) {
+            seen_[host.rank] += join(join(host.price, demand_[host.demand]), host.slot + 0x10000u);
+            use(host.demand, join(rank_[host.rank], 2 * host.slot + 1));
+        }
+        for (std::size_t r = 0; r < rank_.size(); ++r)
+            rank_[r] = join(rank_[r], seen_[r]);
         for (std::uint32_t g = 0; g < p_.groups.size(); ++g) {
             Colour seen = 0;
             for (std::uint32_t k = 0; k < p_.groups[g].demands.size(); ++k) {
@@ -223,25 +220,25 @@ private:
         }
         for (std::size_t l = 0; l < link_.size(); ++l)
             link_[l] = join(link_[l], next_link_[l]);
-        rank_.swap(next_rank_);
         group_.swap(next_group_);
     }
 
     const Program& p_;
     const FlatDemands& demands_;
-    std::vector<Colour> rank_, group_, link_, next_rank_, next_group_, next_link_, demand_;
-    std::vector<Colour> edges_;  ///< first_edge_[rank] + peer slot
-    std::vector<std::uint32_t> first_edge_;
+    std::vector<Colour> factor_;  ///< coefficient, spread over 64 bits
+    std::vector<Seat> seats_;
+    std::vector<Edge> edges_;
+    std::vector<Host> hosts_;
+    std::vector<Colour> rank_, group_, link_, seen_, next_group_, next_link_, demand_;
 };
 
 class Quotient {
 public:
-    Quotient(const Program& program, std::span<const Rate> capacity, const std::vector<std::vector<LinkUse>>& demands,
-             const FlatDemands& flat, const Refinement& refined)
+    Quotient(const Program& program, std::span<const Rate> capacity, const FlatDemands& demands,
+             const Refinement& refined)
         : p_(program),
           capacity_(capacity),
           demands_(demands),
-          flat_(flat),
           rank_(classes_of(refined.ranks())),
           group_(classes_of(refined.groups())),
           link_(classes_of(refined.links())) {}
@@ -253,8 +250,8 @@ public:
         for (std::uint32_t c = 0; c < rank_.example.size(); ++c)
             fold_rank(c);
         for (const std::uint32_t number : link_.example) {
-            out_.links.push_back(flat_.links[number]);
-            out_.capacity.push_back(capacity_[index(flat_.links[number])]);
+            out_.links.push_back(demands_.links()[number]);
+            out_.capacity.push_back(capacity_[index(demands_.links()[number])]);
         }
         out_.program = {.templates = p_.templates,
                         .ranks = std::move(ranks_),
@@ -290,13 +287,14 @@ private:
     // The demand of one of `copies` equal activities, as all of them load the links.
     std::uint32_t fold_demand(std::uint32_t demand, std::uint64_t copies) {
         std::vector<std::pair<std::uint32_t, unsigned __int128>> sums;  // link class -> sum of coefficients
-        for (const LinkUse& use : demands_[demand]) {
-            const std::uint32_t l = link_.of[flat_.number[index(use.link)]];
+        for (const FlatDemands::Use& use : demands_.of(demand)) {
+            const std::uint32_t l = link_.of[use.link];
+            const std::uint64_t coefficient = demands_.coefficients()[use.coefficient];
             const auto at = std::find_if(sums.begin(), sums.end(), [l](const auto& sum) { return sum.first == l; });
             if (at == sums.end())
-                sums.emplace_back(l, use.coefficient);
+                sums.emplace_back(l, coefficient);
             else
-                at->second += use.coefficient;
+                at->second += coefficient;
         }
         std::vector<LinkUse> uses;
         for (const auto& [l, sum] : sums) {
@@ -374,8 +372,7 @@ private:
 
     const Program& p_;
     std::span<const Rate> capacity_;
-    const std::vector<std::vector<LinkUse>>& demands_;
-    const FlatDemands& flat_;
+    const FlatDemands& demands_;
     Classes rank_, group_, link_;
     std::vector<std::uint32_t> first_number_;
     std::vector<Rank> ranks_;
@@ -386,14 +383,31 @@ private:
     Folded out_;
 };
 
+// Demands of groups that have the network to themselves, where they are theirs alone.
+std::vector<std::vector<std::uint32_t>> sole_demands(const Program& program) {
+    std::vector<std::vector<std::uint32_t>> out;
+    for (const std::uint32_t sole : sole_groups(program)) {
+        std::vector<bool> others(program.demands.size(), false);
+        for (const Route& route : program.routes)
+            others[route.demand] = true;
+        for (std::uint32_t g = 0; g < program.groups.size(); ++g) {
+            for (const std::uint32_t demand : program.groups[g].demands)
+                others[demand] = others[demand] || g != sole;
+        }
+        const std::vector<std::uint32_t>& own = program.groups[sole].demands;
+        if (std::none_of(own.begin(), own.end(), [&](std::uint32_t demand) { return others[demand]; }))
+            out.push_back(own);
+    }
+    return out;
+}
+
 }  // namespace
 
 Folded fold(const Program& program, std::span<const Rate> capacity) {
-    const std::vector<std::vector<LinkUse>> demands = deciding_links(program.demands, capacity);
-    const FlatDemands flat(demands, capacity.size());
-    Refinement refinement(program, capacity, flat);
+    const FlatDemands demands(program.demands, capacity, sole_demands(program));
+    Refinement refinement(program, capacity, demands);
     const int rounds = refinement.run();
-    Folded out = Quotient(program, capacity, demands, flat, refinement).build();
+    Folded out = Quotient(program, capacity, demands, refinement).build();
     out.rounds = rounds;
     return out;
 }

@@ -18,7 +18,8 @@
 // Classes are found by colour refinement: colours are 64-bit hashes of what is equal above; they are refined by those of the
 // neighbours until the number of classes stays. Messages of a class to itself (a ring of equal ranks) become a message of
 // the rank that stands for it to itself. Whatever tells ranks apart (a slow GPU, a degraded link, an uneven route) makes
-// more classes, never a wrong one. Not folded: order of ties in texts (who is named in a deadlock).
+// more classes, never a wrong one. A collective of all ranks beside which nothing else runs (sole_groups.hpp) is put on links
+// of its own, of those it can be bound by: the same rates, and its tree or ring tells no ranks apart. Not folded: order of ties in texts (who is named in a deadlock).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ namespace fabricast::program {
 struct Folded {
     Program program;                      ///< ranks, groups, routes, demands by class; Rank::copies says how many
     std::vector<Rate> capacity;           ///< of the links of `program`
-    std::vector<LinkId> links;            ///< class -> the first of its links; unused ones have none
+    std::vector<LinkId> links;            ///< class -> the first of its links; unused ones have none, some may have two
     std::vector<std::uint32_t> examples;  ///< class -> the first of its ranks
     std::vector<std::uint32_t> class_of;  ///< rank -> class
     int rounds = 0;                       ///< of refinement

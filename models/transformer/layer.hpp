@@ -33,6 +33,10 @@
 
 namespace fabricast {
 
+/// Delayed scaling in fp8: ranks that agree on the largest values of their tensors, by an all-reduce behind every pass of a
+/// model chunk: nobody; the ranks that hold parts of one replica's tensors (tp, cp); all that run a stage (tp, cp, dp).
+enum class LargestValues : std::uint8_t { own, replica, stage };
+
 /// What a software stack does; selected by name (models/transformer/software.hpp).
 struct SoftwareFeatures {
     std::string name;               ///< "megatron-core-2024"
@@ -52,6 +56,7 @@ struct SoftwareFeatures {
     double fsdp_copy_bytes = 15;         ///< per unsharded parameter and micro-batch: flat-buffer copies, casts
     double host_per_kernel_s = 12e-6;    ///< CPU time to issue one kernel
     double host_per_layer_s = 0;         ///< and per layer pass
+    double host_backward_share = 1;      ///< of that in a backward pass: autograd walks its graph in C++
     double host_per_step_s = 0;          ///< and per step, with the GPU idle: loss and norm read, log, next batch
     double host_per_shard_s = 0;         ///< ZeRO-1: and per tensor and rank, copied out of what was gathered
     bool cuda_graphs = false;            ///< host cost is nil
@@ -67,7 +72,14 @@ struct SoftwareFeatures {
     std::int64_t head_weight_deferred = 0;  ///< pipelines: head weight gradients of so many last micro-batches wait
     bool fp8_tensor_gather = false;         ///< in fp8, tensor-parallel gathers move what the products read: one byte
     bool fp8_parameter_gather = false;      ///< in fp8, gathered layer parameters travel in one byte
-    bool host_waits_for_messages = false;   ///< the CPU waits for every pipeline exchange
+    LargestValues fp8_largest = LargestValues::own;  ///< in fp8: who agrees on scales after every pass
+    std::int64_t bucket_parameters = 0;              ///< of overlapped reductions and gathers; 0: max(40e6, 1e6 ranks)
+    bool buckets_on_first_stage = false;  ///< pipelines: only the model's first chunk has buckets, any other is one
+    bool gathers_beside_update =
+        false;  ///< interleaved: each first chunk is updated and gathered before the others, no
+                ///< chunk has buckets
+    bool host_waits_for_messages = false;  ///< the CPU waits for every pipeline exchange
+    bool host_waits_for_passes = false;    ///< and for every forward and backward pass of a micro-batch
     bool autocast = false;  ///< parameters and gradients in fp32, cast from and to 16 bit by kernels of their own
     bool forwards_first =
         false;  ///< interleaved with as many micro-batches as stages: all forwards, then all backwards

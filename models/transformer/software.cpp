@@ -14,6 +14,7 @@ SoftwareFeatures megatron_2022() {
     f.attention = "unfused";
     f.dropout = true;
     f.host_waits_for_messages = true;
+    f.host_waits_for_passes = true;
     f.allocator_expandable = false;
     f.tp_backward_overlap = true;
     f.forwards_first = true;
@@ -22,7 +23,8 @@ SoftwareFeatures megatron_2022() {
         "forward_backward_pipelining_with_interleaving of Megatron-LM until Megatron-Core 0.8",
         "tensor-parallel gathers and reductions of the backward pass run beside the gradient GEMMs: "
         "LinearWithGradAccumulationAndAsyncCommunication of Megatron-LM, described in arXiv:2205.05198",
-        "the CPU synchronises after every pipeline exchange: torch.cuda.synchronize() in Megatron-LM's _communicate",
+        "the CPU synchronises after every pipeline exchange: torch.cuda.synchronize() in Megatron-LM's _communicate; "
+        "and around every forward and backward pass: timers('forward-compute') of its schedules do when they stop",
         "unfused attention with dropout, fused pointwise kernels, blocking interleaved sends: Megatron-LM as of "
         "arXiv:2205.05198 and arXiv:2104.04473; unfused fits public 2022-23 tables to 4-8 %, flash to 6-13 %",
         "24 bytes per logit: vocab_parallel_cross_entropy reads and writes fp32 logits six times (estimate)",
@@ -35,7 +37,8 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
     SoftwareFeatures f = megatron_2022();
     f.name = name;
     f.host_per_kernel_s = 10e-6;
-    f.host_per_layer_s = 1.03e-3;
+    f.host_per_layer_s = 1.2e-3;
+    f.host_backward_share = 0.5;
     f.host_update_share = 0.46;
     f.accumulate_apart = true;
     f.fp32_gradients = false;
@@ -48,8 +51,9 @@ SoftwareFeatures megatron_deepspeed_2023(const char* name) {
         "kernels as megatron-2022, its tensor-parallel overlap too (LinearWithGradAccumulationAndAsyncCommunication, "
         "in the fork's core/tensor_parallel/layers.py since the merge of 2023): tp 8 rows of vTrain up to 39B lie at "
         "-4 to +5 % with it, 0 to +10 % without",
-        "host 1.03 ms and 10 us per kernel and layer pass: fitted on two public Megatron-DeepSpeed data sets (vTrain, "
-        "multi-node and one-node), where small models are host-bound",
+        "host 1.2 ms a forward pass of a layer, half of that a backward pass, and 10 us per kernel: fitted on the "
+        "one-node data set of vTrain, where small models are host-bound; 3.5 ms for all three passes whatever tp is, "
+        "and a forward pass waits for the CPU where the backward pass after it does not",
     };
     return f;
 }
@@ -63,8 +67,13 @@ SoftwareFeatures megatron_core_2024() {
     f.tp_hidden_fraction = 0.66;
     f.fp8_tensor_gather = true;
     f.forwards_first = true;
+    f.fp8_largest = LargestValues::stage;
+    f.buckets_on_first_stage = true;
     f.sources = {
         "all forwards first where micro-batches are as many as stages: as megatron-2022",
+        "fp8 scales are agreed on over tensor, context and data ranks after every pass of a chunk: default of "
+        "get_amax_reduction_group in Megatron-Core, reduce_and_update_fp8_tensors of Transformer Engine",
+        "only the first chunk of the first stage has gradient buckets: DistributedDataParallel of Megatron-Core",
         "cuDNN attention on Hopper and FlashAttention-2 on Ampere: Transformer Engine defaults; on public H100 tables "
         "the cuDNN rate fits to 3.4 %, the FlashAttention-2 rate to 7.4 %",
         "in fp8 the gathered operands travel in fp8: Transformer Engine gathers after the cast",
@@ -102,8 +111,13 @@ SoftwareFeatures nemo_2024() {
     f.fp32_reduce = false;
     f.head_weight_deferred = 22;
     f.fp8_parameter_gather = true;
+    f.bucket_parameters = 128 * 1024 * 1024;
+    f.gathers_beside_update = true;
     f.sources = {
-        "kernels and overlap as megatron-core-2024",
+        "kernels and overlap as megatron-core-2024; NeMo 2, 24.12 and later",
+        "buckets of 128 Mi parameters whatever the number of ranks, and interleaved pipelines gather each first chunk "
+        "beside the update of the others, without buckets: MegatronCommOverlapCallback and set_primary_perf_configs "
+        "of NeMo 2",
         "weight gradients of the head of dense models wait for the last 22 micro-batches "
         "(defer_embedding_wgrad_compute, wgrad_deferral_limit 22), parameters are gathered in fp8 (fp8_params): the "
         "same recipes",
@@ -112,6 +126,18 @@ SoftwareFeatures nemo_2024() {
         "pretrain_llama31.py)",
         "12 bytes per logit: fused cross entropy, as public NeMo performance recipes set it",
         "host free: CUDA graphs or never host-bound at the published sizes",
+    };
+    return f;
+}
+
+SoftwareFeatures nemo1_2024() {
+    SoftwareFeatures f = nemo_2024();
+    f.name = "nemo1-2024";
+    f.bucket_parameters = 0;
+    f.gathers_beside_update = false;
+    f.sources = {
+        "as nemo-2024 on NeMo 1 (containers up to 24.09): its recipes set no bucket size for Megatron-Core's "
+        "distributed optimizer, which then takes max(40e6, 1e6 ranks) parameters (megatron_gpt_model.py)",
     };
     return f;
 }
@@ -129,7 +155,12 @@ SoftwareFeatures mlperf_2025() {
     SoftwareFeatures f = nemo_2024();
     f.name = "mlperf-2025";
     f.tp_hidden_fraction = 0.75;
+    f.bucket_parameters = 0;
+    f.head_weight_deferred = 50;
+    f.fp8_largest = LargestValues::replica;
     f.sources = {
+        "fp8 scales are agreed on over tensor and context ranks only (TP_ONLY_AMAX_RED True in conf/custom.yaml), "
+        "WGRAD_DEFERRAL_LIMIT 50 and OVERLAP_PARAM_GATHER_WITH_OPTIM_STEP in config_common.sh of the submissions",
         "as nemo-2024 with the tuning of MLPerf Training v5.0 and v5.1 submissions (Llama 3.1 405B)",
         "0.75 of TP traffic hidden with user buffers tuned per layer: fitted on those submissions",
     };
@@ -145,6 +176,7 @@ SoftwareFeatures megatron_core_2025_no_overlap() {
     f.cuda_graphs = false;
     f.fp32_reduce = true;
     f.head_weight_deferred = 0;
+    f.bucket_parameters = 0;
     f.placeholder_gradients = true;
     f.sources = {
         "Megatron-Core with Transformer Engine and fused cross entropy, every overlap switched off: the setting of "
@@ -361,6 +393,7 @@ const std::vector<SoftwareFeatures>& software_stacks() {
         megatron_2022(),
         megatron_core_2024(),
         nemo_2023_autocast(),
+        nemo1_2024(),
         nemo_2024(),
         nemo_2025(),
         mlperf_2025(),

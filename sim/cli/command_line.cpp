@@ -20,16 +20,21 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<Verb, 9> kVerbs = {{
-    {"run", "forecast a training step: time, MFU, where the rest goes, memory, days, cost", run},
-    {"explain", "why a step takes what it takes: causes that add up, and what if one were free", explain},
-    {"compare", "two scenarios side by side: what differs and what it costs", compare},
-    {"nccl", "the table nccl-tests would print on a cluster, with what limits each size", nccl},
-    {"topo", "what a machine or fabric is, from its own files or a scenario", topo},
-    {"import", "a scenario from a Hugging Face config.json or another program's launch files", import_files},
-    {"validate", "predicted against measured: runs fabricast-validate, which lies beside this program", validate},
-    {"presets", "list nodes, GPUs, fabrics, models and software; write a scenario for one", presets},
-    {"schema", "print the JSON Schema of scenario files, for editors", schema},
+constexpr std::array<Verb, 11> kVerbs = {{
+    {"run", "forecast a training step: time, MFU, where the rest goes, memory, days, cost", run, run_options},
+    {"explain", "why a step takes what it takes: causes that add up, and what if one were free", explain,
+     explain_options},
+    {"compare", "two scenarios side by side: what differs and what it costs", compare, compare_options},
+    {"report", "a stored result.json as a page, Markdown, CSV or Prometheus text", report, report_options},
+    {"nccl", "the table nccl-tests would print on a cluster, with what limits each size", nccl, nccl_options},
+    {"topo", "what a machine or fabric is, from its own files or a scenario", topo, topo_options},
+    {"import", "a scenario from a Hugging Face config.json or another program's launch files", import_files,
+     import_options},
+    {"validate", "predicted against measured: runs fabricast-validate, which lies beside this program", validate,
+     validate_options},
+    {"presets", "list nodes, GPUs, fabrics, models and software; write a scenario for one", presets, presets_options},
+    {"schema", "print the JSON Schema of scenario files, for editors", schema, schema_options},
+    {"manual", "the manual page, or completion for bash or zsh", manual, manual_options},
 }};
 
 std::string main_help() {
@@ -48,6 +53,7 @@ std::string main_help() {
         "  fabricast run my.yaml                                 the forecast on one screen\n"
         "  fabricast run my.yaml --set training.micro_batch=2    the same with one thing changed\n"
         "  fabricast run my.yaml --output result.json            everything, for programs\n"
+        "  fabricast run my.yaml --output report.html            a page to read and mail\n"
         "  fabricast explain my.yaml                             where the rest of the MFU goes, and why\n"
         "  fabricast compare before.yaml after.yaml              two scenarios side by side\n\n"
         "exit codes: 0 done, 1 an `expect:` failed, 2 bad input, 3 the simulated job failed, 70 a bug\n";
@@ -82,6 +88,8 @@ std::vector<std::string> option_names(const po::options_description& options) {
 }
 
 }  // namespace
+
+std::span<const Verb> verbs() { return kVerbs; }
 
 int dispatch(const Arguments& arguments) {
     if (arguments.empty()) {

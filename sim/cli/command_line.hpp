@@ -7,6 +7,7 @@
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/variables_map.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,20 +18,38 @@ enum ExitCode : int { kDone = 0, kExpectFailed = 1, kBadInput = 2, kJobFailed = 
 
 using Arguments = std::vector<std::string>;
 
+struct Options;
+
 struct Verb {
     std::string_view name, summary;
     int (*call)(const Arguments& arguments);  ///< arguments after the verb; returns an ExitCode
+    Options (*options)();                     ///< for its page of the manual and completion
 };
+std::span<const Verb> verbs();  ///< in the order of the help
 
 int run(const Arguments& arguments);
 int explain(const Arguments& arguments);
 int compare(const Arguments& arguments);
+int report(const Arguments& arguments);
 int presets(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int nccl(const Arguments& arguments);
 int topo(const Arguments& arguments);
 int validate(const Arguments& arguments);
 int import_files(const Arguments& arguments);
+int manual(const Arguments& arguments);
+
+Options run_options();
+Options explain_options();
+Options compare_options();
+Options report_options();
+Options presets_options();
+Options schema_options();
+Options nccl_options();
+Options topo_options();
+Options validate_options();
+Options import_options();
+Options manual_options();
 
 /// First argument -> verb. Throws ScenarioError for an unknown one.
 int dispatch(const Arguments& arguments);

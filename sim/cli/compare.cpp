@@ -5,6 +5,7 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdio>
 
+#include "sim/campaign/campaign_report.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
 #include "sim/report/atomic_file.hpp"
@@ -72,6 +73,8 @@ CompareOptions parse_compare(const Arguments& arguments, bool& help) {
 
 }  // namespace
 
+Options compare_options() { return description(); }
+
 int compare(const Arguments& arguments) {
     bool help = false;
     const CompareOptions options = parse_compare(arguments, help);
@@ -79,15 +82,16 @@ int compare(const Arguments& arguments) {
         return kDone;
 
     RunStats stats;
-    const Scenario a = load_scenario(options.files[0], options.overrides);
-    Scenario b = load_scenario(options.files[1], options.overrides_b);
+    const Scenario a = load_scenario(options.files[0], options.overrides, Scope::step, options.calibration);
+    Scenario b = load_scenario(options.files[1], options.overrides_b, Scope::step, options.calibration);
     for (const std::string& fault : options.injected)  // the difference
         inject_fault(b, fault);
     const std::vector<Measurement> measured_a = checked_measurements(options.measured, a);
     const std::vector<Measurement> measured_b = checked_measurements(options.measured_b, b);
     const auto run = [&](const Scenario& scenario) {
         stats.start_forecast();
-        Result result = forecast(scenario, {.fold = options.fold});
+        Result result = forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time});
+        campaign::add_campaign(scenario, result);
         stats.end_forecast(scenario.name, result.events);
         return result;
     };

@@ -31,6 +31,8 @@ Options description() {
 
 }  // namespace
 
+Options explain_options() { return description(); }
+
 int explain(const Arguments& arguments) {
     bool help = false;
     const auto values = parse(description(), arguments, help);
@@ -49,12 +51,13 @@ int explain(const Arguments& arguments) {
         check_writable(options.output);
 
     RunStats stats;
-    Scenario scenario = load_scenario(options.files.front(), options.overrides);
+    Scenario scenario = load_scenario(options.files.front(), options.overrides, Scope::step, options.calibration);
     for (const std::string& fault : options.injected)
         inject_fault(scenario, fault);
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
     stats.start_forecast();
-    const Explanation explanation = fabricast::explain(scenario, {.fold = options.fold});
+    const Explanation explanation =
+        fabricast::explain(scenario, {.fold = options.fold, .fold_time = options.fold_time});
     stats.end_forecast(scenario.name, explanation.events);
 
     const auto json = [&] { return with_measurements(explain_json(explanation), measured, explanation.run); };

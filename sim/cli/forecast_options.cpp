@@ -10,6 +10,8 @@
 
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/expectation.hpp"
+#include "sim/report/result_views.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace fabricast::cli {
@@ -30,6 +32,19 @@ void check_seed(const std::string& verb, const std::string& text) {
     }
 }
 
+// A run has views that other verbs do not have.
+void check_ending(const std::string& verb, const std::string& output) {
+    std::vector<std::string> known = {".json", ".txt"};
+    if (verb == "run") {
+        for (const std::string_view ending : result_view_endings())
+            known.emplace_back(ending);
+    }
+    if (std::any_of(known.begin(), known.end(), [&](const std::string& ending) { return ends_with(output, ending); }))
+        return;
+    throw ScenarioError(fmt::format("fabricast {}: --output {}: the ending decides the format; known are {} and {}",
+                                    verb, output, fmt::join(known.begin(), known.end() - 1, ", "), known.back()));
+}
+
 }  // namespace
 
 void add_forecast_options(Options& options) {
@@ -37,12 +52,19 @@ void add_forecast_options(Options& options) {
                                 "override one key of the scenario; repeatable")(
         "inject", po::value<Texts>()->value_name("FAULT"),
         "something that goes wrong, such as \"gpu 29.2 clock 1200 MHz at 2 h\"; repeatable")(
+        "calibration", po::value<std::string>()->value_name("FILE"),
+        "constants of your site in place of the catalogue's, written by `fabricast-validate fit`")(
         "seed", po::value<std::string>()->value_name("N"), "seed of everything random; the same as --set seed=N")(
-        "json", "print JSON instead of text")("output", po::value<std::string>()->value_name("FILE"),
-                                              "also write a file: .json or .txt (all tables)")(
+        "json", "print JSON instead of text")(
+        "output", po::value<std::string>()->value_name("FILE"),
+        "also write a file, its ending decides: .json or .txt (all tables); of a run also "
+        "a page, .html, and .md, .csv, .prom")(
         "measured", po::value<Texts>()->value_name("figure=value"),
         "hold a measured figure against the forecast: step_s, tokens_per_s_per_gpu, mfu or tflops_per_gpu; refused "
         "above the dense peak")("no-fold", "simulate every rank, also those that do the same; the result is the same")(
+        "no-time-fold", "simulate also what recurs inside a step, each time; the result is the same")(
+        "quantum", po::value<std::string>()->value_name("TIME"),
+        "solve the network at most so often, such as 1us; 0 s = exactly; the same as --set simulation.quantum=TIME")(
         "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
     options.hidden.add_options()("file", po::value<Texts>());
     options.positional.add("file", -1);
@@ -56,11 +78,18 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
     arguments.measured = list("measured");
     arguments.injected = list("inject");
     arguments.fold = values.count("no-fold") == 0;
+    arguments.fold_time = values.count("no-time-fold") == 0;
+    if (values.count("calibration")) {
+        arguments.calibration =
+            std::make_shared<const Calibration>(read_calibration(values["calibration"].as<std::string>()));
+    }
     if (values.count("seed")) {
         const auto seed = values["seed"].as<std::string>();
         check_seed(verb, seed);
         arguments.overrides.push_back("seed=" + seed);
     }
+    if (values.count("quantum"))
+        arguments.overrides.push_back("simulation.quantum=" + values["quantum"].as<std::string>());
     arguments.json = values.count("json") > 0;
     arguments.quiet = values.count("quiet") > 0;
     arguments.no_color = values.count("no-color") > 0;
@@ -68,11 +97,7 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
         arguments.output = values["output"].as<std::string>();
         if (arguments.output.empty())
             throw ScenarioError(fmt::format("fabricast {}: --output needs a file name", verb));
-        if (!ends_with(arguments.output, ".json") && !ends_with(arguments.output, ".txt")) {
-            throw ScenarioError(
-                fmt::format("fabricast {}: --output {}: the ending decides the format; known are .json and .txt", verb,
-                            arguments.output));
-        }
+        check_ending(verb, arguments.output);
     }
     return arguments;
 }

@@ -3,6 +3,7 @@
 
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/variables_map.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,15 +12,21 @@
 #include "sim/report/measured.hpp"
 #include "sim/step/result.hpp"
 
+namespace fabricast {
+struct Calibration;
+}
+
 namespace fabricast::cli {
 
 struct ForecastArguments {
     std::vector<std::string> files, overrides, measured, injected;
-    bool json = false, fold = true, quiet = false, no_color = false;
+    bool json = false, fold = true, fold_time = true, quiet = false, no_color = false;
     std::string output;
+    std::shared_ptr<const Calibration> calibration;  ///< of --calibration
 };
 
-/// --set, --inject, --seed, --json, --output, --measured, --no-fold, --quiet, --no-color and FILE...
+/// --set, --inject, --calibration, --seed, --quantum, --json, --output, --measured, --no-fold, --no-time-fold, --quiet,
+/// --no-color and FILE...
 void add_forecast_options(Options& options);
 
 /// Throws ScenarioError for a seed that is no number and an --output that cannot be written or has another ending than

@@ -79,6 +79,8 @@ return options;
 
 }  // namespace
 
+Options import_options() { return description(); }
+
 int import_files(const Arguments& arguments) {
     bool help = false;
     const po::variables_map values = parse(description(), arguments, help);

@@ -387,6 +387,8 @@ std::string table_json(const NcclOptions& o, const Scenario& s, const std::vecto
 
 }  // namespace
 
+Options nccl_options() { return description(); }
+
 int nccl(const Arguments& arguments) {
     bool help = false;
     const po::variables_map values = parse(description(), arguments, help);

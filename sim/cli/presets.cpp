@@ -199,7 +199,7 @@ std::string presets_json() {
 
 }  // namespace
 
-int presets(const Arguments& arguments) {
+Options presets_options() {
     Options options;
     options.usage = "fabricast presets [option]...";
     options.named.add_options()("json", "as JSON")("scenario", po::value<std::string>()->value_name("NAME"),
@@ -209,8 +209,12 @@ int presets(const Arguments& arguments) {
         "examples\n"
         "  fabricast presets --scenario llama3.1-70b > my.yaml\n"
         "  fabricast presets --json | jq -r '.models[].name'\n";
+    return options;
+}
+
+int presets(const Arguments& arguments) {
     bool help = false;
-    const po::variables_map values = parse(options, arguments, help);
+    const po::variables_map values = parse(presets_options(), arguments, help);
     if (help)
         return kDone;
     if (values.count("scenario") && values.count("json")) {

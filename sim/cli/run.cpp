@@ -7,14 +7,19 @@
 #include <cstdio>
 #include <optional>
 
+#include "sim/campaign/campaign_report.hpp"
 #include "sim/cli/command_line.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
+#include "sim/cli/timeline_options.hpp"
 #include "sim/cli/trace_job.hpp"
 #include "sim/report/atomic_file.hpp"
+#include "sim/report/result_views.hpp"
+#include "sim/report/timeline_views.hpp"
 #include "sim/report/views.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/forecast.hpp"
+#include "sim/step/record_timeline.hpp"
 
 namespace fabricast::cli {
 namespace {
@@ -24,6 +29,7 @@ namespace po = boost::program_options;
 struct RunOptions : ForecastArguments {
     bool full = false;
     std::string stats;
+    TimelineArguments timeline;
     std::optional<traces::TraceArguments> traces;  ///< instead of files
 };
 
@@ -33,6 +39,7 @@ Options description() {
     add_forecast_options(options);
     options.named.add_options()("full", "print all tables instead of one screen")(
         "stats", po::value<std::string>()->value_name("FILE"), "write what the simulation itself took, as JSON");
+    add_timeline_options(options);
     add_trace_options(options);
     options.examples =
         "examples\n"
@@ -40,6 +47,8 @@ Options description() {
         "  fabricast run my.yaml --set training.layout.tp=4 --set training.layout.dp=2 --full\n"
         "  fabricast run my.yaml --json | jq .step.mfu\n"
         "  fabricast run my.yaml --measured tokens_per_s_per_gpu=1900\n"
+        "  fabricast run my.yaml --output report.html            a page to mail; also .md, .csv, .prom\n"
+        "  fabricast run my.yaml --trace step.pftrace            open it in ui.perfetto.dev\n"
         "  fabricast run before.yaml after.yaml\n"
         "  fabricast run my.yaml --inject 'gpu 0.3 clock 1200 MHz' --inject 'nic 3.2 flap at 10 s for 5 s'\n"
         "  fabricast run --chakra traces/step --network net.yml --system system.json --groups groups.json\n\n"
@@ -70,6 +79,13 @@ void check_options(const RunOptions& options) {
     }
     if (!options.stats.empty())
         check_writable(options.stats);
+    if (!options.timeline.trace.empty() && options.files.size() > 1)
+        throw ScenarioError(
+            fmt::format("fabricast run: --trace takes one scenario, {} were given", options.files.size()));
+    for (const std::string* other : {&options.output, &options.stats}) {
+        if (!options.timeline.trace.empty() && options.timeline.trace == *other)
+            throw ScenarioError("fabricast run: --trace and another option name the same file");
+    }
 }
 
 RunOptions parse_run(const Arguments& arguments, bool& help) {
@@ -83,6 +99,7 @@ RunOptions parse_run(const Arguments& arguments, bool& help) {
             throw ScenarioError("fabricast run: --stats needs a file name");
     }
     options.traces = read_trace_options(values);
+    options.timeline = read_timeline_options(values);
     if (!help && !options.traces)
         check_options(options);
     return options;
@@ -91,7 +108,7 @@ RunOptions parse_run(const Arguments& arguments, bool& help) {
 std::vector<Scenario> load_all(const RunOptions& options) {
     std::vector<Scenario> scenarios;
     for (const std::string& file : options.files)
-        scenarios.push_back(load_scenario(file, options.overrides));
+        scenarios.push_back(load_scenario(file, options.overrides, Scope::step, options.calibration));
     for (Scenario& scenario : scenarios) {
         for (const std::string& fault : options.injected)
             inject_fault(scenario, fault);
@@ -99,15 +116,60 @@ std::vector<Scenario> load_all(const RunOptions& options) {
     return scenarios;
 }
 
-void write_output(const RunOptions& options, const Result& result, const std::vector<Measurement>& measured) {
+bool wants_view(const std::string& output) {
+    const auto& endings = result_view_endings();
+    return std::any_of(endings.begin(), endings.end(),
+                       [&](std::string_view ending) { return output.ends_with(ending); });
+}
+
+// As the user typed it, so that another can.
+std::string command_line(const RunOptions& options) {
+    std::string text = "fabricast run";
+    for (const std::string& file : options.files)
+        text += " " + file.substr(file.rfind('/') + 1);
+    for (const std::string& override : options.overrides)
+        text += " --set " + override;
+    return text;
+}
+
+void write_output(const RunOptions& options, const Result& result, const std::vector<Measurement>& measured,
+                  const std::optional<StepTimeline>& timeline) {
     if (options.output.empty())
         return;
-    write_file_atomically(options.output, wants_json(options.output)
-                                              ? with_measurements(result_json(result), measured, result)
-                                              : full_text(result, false) + measured_text(measured, result));
+    if (!wants_json(options.output) && !wants_view(options.output)) {
+        write_file_atomically(options.output, full_text(result, false) + measured_text(measured, result));
+        return;
+    }
+    std::string json = with_measurements(result_json(result), measured, result);
+    if (wants_view(options.output)) {
+        json = with_text(json, "command", command_line(options));
+        if (timeline)
+            json = with_timeline(json, *timeline);
+        json = view_for(options.output, json);
+    }
+    write_file_atomically(options.output, json);
+}
+
+// The step run once more, where a view shows what ranks did.
+std::optional<StepTimeline> timeline_of(const RunOptions& options, const Scenario& scenario, const Result& result) {
+    const bool wanted = !options.timeline.trace.empty() || options.output.ends_with(".html");
+    if (!wanted || result.step.ps <= 0)
+        return std::nullopt;
+    return record_timeline(scenario, options.fold, options.timeline.request);
+}
+
+void write_trace_file(const RunOptions& options, const std::optional<StepTimeline>& timeline) {
+    if (options.timeline.trace.empty())
+        return;
+    if (timeline)
+        write_trace(options.timeline.trace, *timeline);
+    else if (!options.quiet)
+        std::fprintf(stderr, "no timeline written: the job did not run\n");
 }
 
 }  // namespace
+
+Options run_options() { return description(); }
 
 int run(const Arguments& arguments) {
     bool help = false;
@@ -123,14 +185,19 @@ int run(const Arguments& arguments) {
     const std::vector<Scenario> scenarios = load_all(options);
     const Terminal terminal = stdout_terminal(options.no_color);
     const bool several = scenarios.size() > 1;
+    check_ranks(options.timeline.request, scenarios.front());
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenarios.front());
     int code = kDone;
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
-        const Result result = forecast(scenarios[i], {.split_waiting = true, .fold = options.fold});
+        Result result =
+            forecast(scenarios[i], {.split_waiting = true, .fold = options.fold, .fold_time = options.fold_time});
+        campaign::add_campaign(scenarios[i], result);
         stats.end_forecast(scenarios[i].name, result.events + (result.waiting ? result.waiting->events : 0));
         code = std::max(code, exit_code(result));
-        write_output(options, result, measured);
+        const std::optional<StepTimeline> timeline = timeline_of(options, scenarios[i], result);
+        write_output(options, result, measured, timeline);
+        write_trace_file(options, timeline);
         if (options.json) {
             const bool last = i + 1 == scenarios.size();
             if (several)
@@ -144,7 +211,8 @@ int run(const Arguments& arguments) {
             if (i > 0)
                 print_result("\n");
             print_result(options.full ? full_text(result, terminal.color, terminal.unicode)
-                                      : first_screen(result, terminal.color, terminal.unicode));
+                                      : first_screen(result, terminal.color, terminal.unicode) +
+                                            campaign_text(result, false, terminal.color, terminal.unicode));
             print_result(measured_text(measured, result));
         }
     }

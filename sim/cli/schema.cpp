@@ -3,7 +3,7 @@
 
 namespace fabricast::cli {
 
-int schema(const Arguments& arguments) {
+Options schema_options() {
     Options options;
     options.usage = "fabricast schema";
     options.examples =
@@ -11,8 +11,12 @@ int schema(const Arguments& arguments) {
         "  fabricast schema > scenario.schema.json\n"
         "  and as the first line of a scenario, for editors that complete YAML:\n"
         "  # yaml-language-server: $schema=scenario.schema.json\n";
+    return options;
+}
+
+int schema(const Arguments& arguments) {
     bool help = false;
-    parse(options, arguments, help);
+    parse(schema_options(), arguments, help);
     if (!help)
         print_result(scenario_schema());
     return kDone;

@@ -62,6 +62,8 @@ std::string show(const importers::SourceText& source, const std::vector<std::str
 
 }  // namespace
 
+Options topo_options() { return description(); }
+
 int topo(const Arguments& arguments) {
     bool help = false;
     const po::variables_map values = parse(description(), arguments, help);

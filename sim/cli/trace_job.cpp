@@ -66,7 +66,7 @@ std::optional<traces::TraceArguments> read_trace_options(const po::variables_map
         refuse("--chakra and --simai exclude each other");
     if (arguments.network.empty())
         refuse("traces need a network: --network FILE, an ASTRA-sim analytical network");
-    for (const char* other : {"file", "set", "seed", "measured"}) {
+    for (const char* other : {"file", "set", "seed", "measured", "trace", "trace-ranks"}) {
         if (values.count(other) > 0) {
             refuse(fmt::format("{} belongs to scenarios; traces take none",
                                std::string(other) == "file" ? "a FILE" : fmt::format("--{}", other)));

@@ -24,6 +24,13 @@ std::string version_of(const std::string& program) {
 
 }  // namespace
 
+Options validate_options() {
+    Options options;
+    options.usage = "fabricast validate VERB [argument]...";
+    options.examples = "`fabricast validate --help` lists the verbs of fabricast-validate.\n";
+    return options;
+}
+
 int validate(const Arguments& arguments) {
     std::error_code none;
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);

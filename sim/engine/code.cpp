@@ -1,5 +1,6 @@
 #include "sim/engine/code.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace fabricast::engine {
@@ -37,6 +38,7 @@ public:
             code_.entry.push_back(static_cast<std::uint32_t>(code_.instructions.size()));
             emit_stream(0, static_cast<std::uint32_t>(tmpl_.nodes.size()), 0, stream);
             code_.instructions.emplace_back();  // halt
+            code_.recurs.resize(code_.instructions.size(), false);
         }
         return std::move(code_);
     }
@@ -44,6 +46,15 @@ public:
 private:
     std::int64_t count_of(const Node& node) const {
         return node.bound == program::kNone ? node.count : bindings_.at(node.bound);
+    }
+
+    bool ends_step(std::uint32_t loop) const {
+        for (std::uint32_t n = loop + 1; n < tmpl_.nodes[loop].end; ++n) {
+            if (tmpl_.nodes[n].kind == Node::Kind::operation &&
+                tmpl_.operations[tmpl_.nodes[n].operation].kind == program::OpKind::step_end)
+                return true;
+        }
+        return false;
     }
 
     void locate(std::uint32_t begin, std::uint32_t end, std::vector<std::uint32_t>& path,
@@ -105,6 +116,10 @@ private:
                 const auto body = static_cast<std::uint32_t>(code_.instructions.size());
                 emit_stream(n + 1, node.end, depth + 1, stream);
                 if (code_.instructions.size() != body && count > 1) {
+                    if (!ends_step(n)) {
+                        code_.recurs.resize(code_.instructions.size(), false);
+                        std::fill(code_.recurs.begin() + body, code_.recurs.end(), true);
+                    }
                     Instruction back;
                     back.kind = Instruction::Kind::loop_end;
                     back.level = static_cast<std::uint8_t>(depth);

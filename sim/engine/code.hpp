@@ -20,6 +20,8 @@ namespace fabricast::engine {
 
 inline constexpr int kMaxDepth = 4;
 
+enum class StreamState : std::uint8_t { ready, blocked, active, halted };
+
 struct Instruction {
     enum class Kind : std::uint8_t { compute, collective, p2p_batch, transfer, host, timer, step_end, fetch, loop_end, halt };
     Kind kind = Kind::halt;
@@ -42,6 +44,7 @@ struct Wait {
 struct Code {
     std::uint32_t tmpl = 0;
     std::vector<Instruction> instructions;
+    std::vector<bool> recurs;          ///< by instruction: in a loop that is part of one step
     std::vector<std::uint32_t> entry;  ///< first instruction of each stream
     std::vector<Wait> waits;
 };

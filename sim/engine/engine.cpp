@@ -16,11 +16,11 @@ Engine::Engine(const program::Program& program, std::span<const Rate> capacity, 
       network_(capacity, options.quantum),
       ledger_(program.ranks.size()),
       recording_(options.record_timeline || options.track_path) {
-    bind();
+    bind(capacity);
 }
 
 // Lowers the templates and resolves every slot to an index once, so that the loop only follows numbers.
-void Engine::bind() {
+void Engine::bind(std::span<const Rate> capacity) {
     const std::size_t ranks = program_.ranks.size();
     std::map<std::pair<std::uint32_t, std::vector<std::int64_t>>, std::uint32_t> lowered;
     std::vector<std::uint32_t> code_of(ranks);
@@ -74,6 +74,7 @@ void Engine::bind() {
             if (peer.send_route != program::kNone) {
                 channels_[send_channel_.back()].route = peer.send_route;
                 channels_[send_channel_.back()].slots = peer.slots;
+                buffered_ = buffered_ || peer.slots > 0;
             }
         }
     }
@@ -89,10 +90,29 @@ void Engine::bind() {
     alone_ = program_.alone;
     for (std::size_t d = alone_.size(); d < demands_.size(); ++d)
         alone_.push_back(network_.alone_rate(demands_[d], 0));
+    std::vector<std::uint32_t> most;  // activities of a call, by shape
+    for (const std::vector<program::Plan>& shapes : program_.plans) {
+        most.resize(std::max(most.size(), shapes.size()), 0);
+        for (std::size_t shape = 0; shape < shapes.size(); ++shape)
+            most[shape] = std::max(most[shape], static_cast<std::uint32_t>(shapes[shape].activities.size()));
+    }
+    for (const program::Group& group : program_.groups) {
+        first_scheduled_.push_back(first_channel_);
+        first_channel_ += group.shape < most.size() ? most[group.shape] : 0;
+    }
+    first_transfer_ = first_channel_ + static_cast<std::uint32_t>(channels_.size());
+    scheduled_.resize(first_transfer_ + streams_.size());
     queue_.reserve(ranks * 2 + 1024);
     bind_sources();
     for (std::uint32_t c = 0; c < options_.changes.size(); ++c)
         queue_.push({options_.changes[c].at, EventClass::change, c});
+    if (options_.fold_time && !options_.record_timeline && options_.quantum == 0 && options_.changes.empty() &&
+        options_.patience == 0 && options_.window_from == 0 && !options_.keep_step_ends && program_.sources.empty()) {
+        std::vector<const Code*> code;
+        for (const RankState& r : ranks_)
+            code.push_back(r.code);
+        islands_ = find_islands(program_, code, demands_, capacity, alone_);
+    }
 }
 
 EngineResult Engine::run() {
@@ -103,14 +123,7 @@ EngineResult Engine::run() {
     solve_network();
     update_speeds();
     while (outcome_ == Outcome::done && next_instant()) {
-        do {
-            const Event event = queue_.top();
-            queue_.pop();
-            if (!stale(event))
-                dispatch(event);
-        } while (!queue_.empty() && queue_.top().time == now_);
-        solve_network();
-        update_speeds();
+        run_instant();
         if (settled())
             return result();
     }
@@ -127,11 +140,27 @@ EngineResult Engine::run() {
     return result();
 }
 
+void Engine::run_instant() {
+    do {
+        const Event event = queue_.top();
+        queue_.pop();
+        if (!stale(event))
+            dispatch(event);
+    } while (!queue_.empty() && queue_.top().time == now_);
+    solve_network();
+    update_speeds();
+}
+
 // True when what the event announced was put off, or happened, since.
 bool Engine::stale(const Event& event) const {
     if (event.kind() == EventClass::compute_end)
         return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
-    return event.kind() == EventClass::activity_end && network_.version(event.id()) != event.version();
+    if (event.kind() != EventClass::activity_end)
+        return false;
+    if (event.id() == Network::kTick)
+        return network_.version(Network::kTick) != event.version();
+    const Scheduled& at = scheduled_[event.id()];
+    return at.version != event.version() || network_.version(at.activity) != at.seen;
 }
 
 // Moves the clock to the next event that still holds; false when there is none.
@@ -146,12 +175,21 @@ bool Engine::next_instant() {
 
 void Engine::dispatch(const Event& event) {
     ++events_;
+    ending_late_ = 0;
     set_trigger(program::kNone);
     switch (event.kind()) {
         case EventClass::compute_end: end_compute(event.id()); break;
-        case EventClass::latency_end: start_activities(event.id()); break;
+        case EventClass::latency_end:
+            if (!replayed(event.id()))
+                start_activities(event.id());
+            break;
         case EventClass::message_latency_end: start_message(event.id()); break;
-        case EventClass::activity_end: end_activity(event.id()); break;
+        case EventClass::activity_end:
+            if (event.id() == Network::kTick)
+                network_.come_back();
+            else
+                end_activity(event.id());
+            break;
         case EventClass::change: apply_change(event.id()); break;
         case EventClass::delay_end: {
             const auto rank = static_cast<std::uint32_t>(event.id() / kMaxStreams);
@@ -168,9 +206,7 @@ void Engine::dispatch(const Event& event) {
                     program_.routes[program_.ranks[rank].transfer_routes[transfer.route_slot]];
                 const Network::Id id =
                     network_.start(demands_[route.demand], transfer.bytes, 1, route.cap, alone_[route.demand], now_);
-                if (owners_.size() <= id)
-                    owners_.resize(id + 1);
-                owners_[id] = {Owner::transfer, event.id()};
+                own(id, {Owner::transfer, event.id(), first_transfer_ + ranks_[rank].first_stream + stream});
                 break;
             }
             end_delay(rank, stream);
@@ -209,9 +245,15 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
     Stream& s = streams_[r.first_stream + stream];
     if (s.state == StreamState::active || s.state == StreamState::halted || r.halted)
         return;
+    if (rehearsal_)
+        rehearsal_->seen.touched |= bit(stream);
     for (;;) {
         const Instruction& in = r.code->instructions[s.counter];
         if (in.kind == Instruction::Kind::loop_end) {
+            if (rehearsal_) {
+                rehearsal_->over = true;
+                return;
+            }
             if (++s.loop[in.level] < in.operation) {
                 s.counter = in.payload;
             } else {
@@ -232,6 +274,11 @@ void Engine::advance(std::uint32_t rank, std::uint8_t stream) {
                 streams_[r.first_stream + wait.stream].waiters |= bit(stream);
                 return;
             }
+        }
+        if (rehearsal_) {
+            follow_start(rank, stream, in);
+            if (rehearsal_->over)
+                return;
         }
         s.state = StreamState::active;
         s.started = now_;
@@ -270,12 +317,13 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     const Instruction& in = r.code->instructions[s.counter];
     if (step_fingerprint_.size() <= r.step)
         step_fingerprint_.resize(r.step + 1, 0);
-    const std::uint64_t id = (static_cast<std::uint64_t>(r.code->tmpl) << 32) | in.operation;
-    step_fingerprint_[r.step] +=
-        r.copies * mix(id * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(s.started) * 0xd1342543de82ef95ull +
-                       static_cast<std::uint64_t>(now_) * 0xaf251af3b0f025b5ull);
+    step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
+    if (rehearsal_)
+        follow_finish(rank, s, in);
     if (recording_) {
         records_[s.record].finished = now_;
+        if (options_.quantum > 0)
+            late_[s.record] = in.kind == Instruction::Kind::step_end ? 0 : ending_late_;
         set_trigger(s.record);
     }
     if (in.host_sync &&
@@ -312,14 +360,25 @@ void Engine::end_delay(std::uint32_t rank, std::uint8_t stream) {
     run_rank(rank);
 }
 
-void Engine::end_activity(Network::Id id) {
+void Engine::own(Network::Id id, const ActivityOwner& owner) {
+    if (owners_.size() <= id)
+        owners_.resize(id + 1);
+    owners_[id] = owner;
+    scheduled_[owner.place].activity = id;
+}
+
+void Engine::end_activity(std::uint32_t place) {
+    const Network::Id id = scheduled_[place].activity;
+    ++scheduled_[place].version;
     const ActivityOwner owner = owners_[id];
     const bool slowed = network_.was_slowed(id);
+    ending_late_ = network_.lateness(id);
     network_.remove(id);
     switch (owner.kind) {
         case Owner::group: {
             GroupState& state = groups_[owner.id];
             state.slowed = state.slowed || slowed;
+            state.late = ending_late_ = std::max(state.late, ending_late_);
             if (--state.pending == 0)
                 finish_collective(owner.id);
             break;
@@ -337,7 +396,13 @@ void Engine::solve_network() {
     if (!network_.needs_solve())
         return;
     for (const Network::Id id : network_.solve(now_)) {
-        queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
+        if (id == Network::kTick) {
+            queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
+            continue;
+        }
+        Scheduled& at = scheduled_[owners_[id].place];
+        at.seen = network_.version(id);
+        queue_.push({network_.finish(id), EventClass::activity_end, owners_[id].place, ++at.version});
     }
 #ifndef NDEBUG
     const std::string broken = network_.validate();

@@ -1,5 +1,7 @@
 // Records of operations and the chains of their causes. A record lives while a stream, a later record or a waiting
 // message names it, so that the causes of everything in flight are at hand without keeping the whole run.
+#include <algorithm>
+
 #include "sim/engine/engine.hpp"
 
 namespace fabricast::engine {
@@ -25,6 +27,8 @@ void Engine::set_cause(std::uint32_t record, std::uint32_t cause) {
 std::uint32_t Engine::new_record() {
     if (free_records_.empty()) {
         records_.emplace_back();
+        if (options_.quantum > 0)
+            late_.push_back(0);
         return static_cast<std::uint32_t>(records_.size() - 1);
     }
     const std::uint32_t record = free_records_.back();
@@ -83,32 +87,52 @@ void Engine::share_record(const GroupState& state) {
 }
 
 Record Engine::record_of(std::uint32_t trace) const {
-    const Trace& t = records_[trace];
+    Record record = record_of(records_[trace]);
+    if (!issued_.empty())
+        record.issued = issued_[trace];
+    return record;
+}
+
+Record Engine::record_of(const Trace& t) const {
     const std::uint32_t operation = t.operation >> 5;
     const std::uint32_t label = program_.templates[program_.ranks[t.rank].tmpl].operations[operation].label;
-    return {t.rank,
-            t.cause,
-            label,
-            operation,
-            static_cast<std::uint8_t>(t.operation & 31u),
-            issued_.empty() ? t.started : issued_[trace],
-            t.started,
-            t.finished};
+    return {t.rank,    t.cause,   label,     operation, static_cast<std::uint8_t>(t.operation & 31u),
+            t.started, t.started, t.finished};
 }
 
 void Engine::collect_path(EngineResult& out) const {
+    const bool bounded = options_.quantum > 0 && recording_ && steps_done_ > 0 && !buffered_;
+    out.late = options_.quantum > 0 && !bounded ? -1 : 0;
     if (!recording_ || steps_done_ == 0)
         return;
     const std::uint32_t last = boundaries_[steps_done_ - 1].last_record;
     out.path_end = records_[last].finished;
     out.path_begin = out.path_end - out.period;
-    for (std::uint32_t at = last; at != program::kNone; at = records_[at].cause) {
-        out.path.push_back(record_of(at));
+    const auto add = [&](const Trace& trace) {
+        out.path.push_back(record_of(trace));
         out.path.back().cause = static_cast<std::uint32_t>(out.path.size());
-        if (records_[at].started <= out.path_begin)
-            break;
+        return trace.started > out.path_begin;
+    };
+    bool before = true;  // the path begins before what was added last
+    for (std::uint32_t at = last; at != program::kNone && before; at = records_[at].cause) {
+        const Trace& trace = records_[at];
+        if ((trace.operation & kPassageRecord) == 0) {
+            before = add(trace);
+            if (bounded)
+                out.late += late_[at];
+            continue;
+        }
+        const Island& island = islands_.list[islands_.of_rank[trace.rank]];
+        for (const Recording::PathStep& step : passages_[trace.operation & ~kPassageRecord].path) {
+            before = before && add({program::kNone, 0, island.ranks[step.place], step.operation,
+                                    trace.started + step.started, trace.started + step.finished});
+        }
     }
     out.path.back().cause = program::kNone;
+    Picoseconds lost = 0;
+    for (std::size_t l = 0; bounded && l < lost_.size(); ++l)
+        lost = std::max(lost, lost_[l] - (lost_before_.empty() ? 0 : lost_before_[l]));
+    out.late += lost;
 }
 
 }  // namespace fabricast::engine

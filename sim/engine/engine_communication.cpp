@@ -64,6 +64,7 @@ void Engine::start_moving(std::uint32_t g) {
     state.plan = &program_.plans[state.call][program_.groups[g].shape];
     state.moving_since = now_;
     state.slowed = false;
+    state.late = 0;
     for (Arrival& arrival : state.arrivals) {
         ledger_.waiting_members(arrival.rank, -1, now_);
         const Account account = account_of(arrival.label);
@@ -92,7 +93,9 @@ void Engine::start_activities(std::uint32_t g) {
     GroupState& state = groups_[g];
     const program::Group& group = program_.groups[g];
     state.pending = 0;
+    std::uint32_t place = first_scheduled_[g];
     for (const program::Activity& activity : state.plan->activities) {
+        ++place;
         if (activity.work == 0)
             continue;
         const std::uint32_t demand = group.demands[activity.demand_class];
@@ -100,9 +103,9 @@ void Engine::start_activities(std::uint32_t g) {
         watch_down(demands_[demand]);
         const Network::Id id =
             network_.start(demands_[demand], activity.work, activity.weight, activity.cap, alone, now_);
-        if (owners_.size() <= id)
-            owners_.resize(id + 1);
-        owners_[id] = {Owner::group, g};
+        own(id, {Owner::group, g, place - 1});
+        if (rehearsal_)
+            rehearsal_->activities.push_back(id);
         ++state.pending;
     }
     if (state.pending == 0)
@@ -233,9 +236,7 @@ void Engine::start_buffered(std::uint32_t c) {
     const Rate alone = route.cap > 0 ? std::min(route.cap, alone_[route.demand]) : alone_[route.demand];
     const Network::Id id =
         network_.start(demands_[route.demand], std::max<Bytes>(half.bytes, 1), 1, route.cap, alone, now_);
-    if (owners_.size() <= id)
-        owners_.resize(id + 1);
-    owners_[id] = {Owner::channel, c};
+    own(id, {Owner::channel, c, first_channel_ + c});
 }
 
 void Engine::finish_buffered(std::uint32_t c) {
@@ -290,9 +291,7 @@ void Engine::start_message(std::uint32_t c) {
     const Rate alone = route.cap > 0 ? std::min(route.cap, alone_[route.demand]) : alone_[route.demand];
     watch_down(demands_[route.demand]);
     const Network::Id id = network_.start(demands_[route.demand], channel.send.bytes, 1, route.cap, alone, now_);
-    if (owners_.size() <= id)
-        owners_.resize(id + 1);
-    owners_[id] = {Owner::channel, c};
+    own(id, {Owner::channel, c, first_channel_ + c});
 }
 
 void Engine::finish_message(std::uint32_t c) {

@@ -8,6 +8,8 @@ namespace fabricast::engine {
 void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
     RankState& r = ranks_[rank];
     const program::CostClass& cost = program_.costs[in.payload];
+    if (rehearsal_)
+        follow_compute_start(rank, cost);
     r.cost = in.payload;
     r.begun = now_;
     r.compute_from = std::max(now_, r.host_clock + cost.host_first);
@@ -64,6 +66,8 @@ void Engine::end_compute(std::uint32_t rank) {
     RankState& r = ranks_[rank];
     const program::CostClass& cost = program_.costs[r.cost];
     r.computing = false;
+    if (rehearsal_)
+        follow_compute_end(rank);
     ledger_.computing(rank, false, now_);
     const Picoseconds duration = now_ - r.begun;
     const Picoseconds host = (r.compute_from - r.begun) + std::max<Picoseconds>(0, now_ - r.unfloored);

@@ -38,6 +38,10 @@ void Engine::end_step(std::uint32_t rank) {
     }
     if (++boundary.passed == ranks_.size()) {
         steps_done_ = step + 1;
+        if (options_.quantum > 0) {
+            lost_before_ = std::move(lost_);
+            lost_ = network_.lost_times();
+        }
         if (step >= 2 && step - 1 != options_.window_from)
             boundaries_[step - 2].accounts = {};
         if (recording_ && step >= 1)
@@ -98,7 +102,9 @@ EngineResult Engine::result() {
     out.end = now_;
     out.events = events_;
     out.solves = network_.solves();
+    out.replays = replays_;
     out.activities_touched = network_.activities_touched();
+    out.batching = network_.batching();
     out.steps = steps_done_;
     out.periodic = periodic_;
     out.accounts.resize(ranks_.size());

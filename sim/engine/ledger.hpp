@@ -22,6 +22,17 @@ public:
     static constexpr std::size_t kBuckets = kAccountCount + 2;
     using Buckets = std::array<Picoseconds, kBuckets>;
 
+    struct Rank {
+        Picoseconds since = 0;
+        Picoseconds waited = 0;
+        std::uint32_t state = static_cast<std::uint32_t>(Account::idle);
+        std::uint32_t moving_mask = 0;
+        std::uint16_t members = 0, messages = 0;
+        bool computing = false;
+        std::array<std::uint16_t, kAccountCount> moving = {};  ///< operations and messages of each kind
+        Buckets bucket = {};
+    };
+
     explicit Ledger(std::size_t ranks) : ranks_(ranks) {}
 
     const Buckets& buckets(std::uint32_t rank) const { return ranks_[rank].bucket; }
@@ -51,7 +62,7 @@ public:
         charge(rank, now);
         Rank& r = ranks_[rank];
         const auto a = static_cast<std::size_t>(account);
-        r.moving[a] = static_cast<std::uint8_t>(r.moving[a] + change);
+        r.moving[a] = static_cast<std::uint16_t>(r.moving[a] + change);
         if (r.moving[a] == 0)
             r.moving_mask &= ~(1u << a);
         else
@@ -71,6 +82,16 @@ public:
     void add(std::uint32_t rank, Account account, Picoseconds amount) {
         ranks_[rank].bucket[static_cast<std::size_t>(account)] += amount;
     }
+    /// From moving data of one account alone to moving data of another alone at a later time; what passed is in `add`.
+    void jump(std::uint32_t rank, Account from, Account to, Picoseconds waited, Picoseconds then) {
+        moving(rank, from, -1, ranks_[rank].since);
+        ranks_[rank].since = then;
+        ranks_[rank].waited += waited;
+        moving(rank, to, +1, then);
+    }
+    /// All that is kept of a rank, to be put back.
+    Rank rank(std::uint32_t rank) const { return ranks_[rank]; }
+    void set_rank(std::uint32_t rank, const Rank& value) { ranks_[rank] = value; }
     void add_computing(std::uint32_t rank, Picoseconds amount) { ranks_[rank].bucket[kComputing] += amount; }
     /// Moves at most `amount` of the unsettled waiting to an account; returns what was moved.
     Picoseconds settle_waiting(std::uint32_t rank, Account account, Picoseconds amount) {
@@ -82,17 +103,6 @@ public:
     }
 
 private:
-    struct Rank {
-        Picoseconds since = 0;
-        Picoseconds waited = 0;
-        std::uint32_t state = static_cast<std::uint32_t>(Account::idle);
-        std::uint32_t moving_mask = 0;
-        std::uint16_t members = 0, messages = 0;
-        bool computing = false;
-        std::array<std::uint8_t, kAccountCount> moving =
-            {};  ///< operations of each kind, fewer than the streams of a rank
-        Buckets bucket = {};
-    };
     static void choose(Rank& r) {
         if (r.computing)
             r.state = kComputing;

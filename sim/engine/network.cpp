@@ -1,25 +1,38 @@
+// Network: activities come, go and end; which of them to look at next. Rates: max_min.cpp.
 #include "sim/engine/network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <utility>
 
 namespace fabricast::engine {
 namespace {
 
-constexpr int kLevelBits = 20;
-constexpr std::uint32_t kCap = 0x80000000u;
 /// Work of one byte in (rate unit x picosecond).
 constexpr __int128 kWorkPerByte = static_cast<__int128>(kRateUnitsPerByte) * kPicosecondsPerSecond;
+constexpr std::size_t kSortAbove = 1024;  ///< activities of a solve
 
 __int128 divide_up(__int128 a, __int128 b) { return (a + b - 1) / b; }
+
+/// Not negative; the nearest double, but for the last bits.
+double real(__int128 value) {
+    return static_cast<double>(static_cast<std::uint64_t>(value >> 64)) * 0x1p64 +
+           static_cast<double>(static_cast<std::uint64_t>(value));
+}
 
 }  // namespace
 
 Network::Network(std::span<const Rate> capacity, Picoseconds quantum) : quantum_(quantum) {
     links_.resize(capacity.size());
+    members_.resize(capacity.size());
     for (std::size_t l = 0; l < capacity.size(); ++l) {
         assert(capacity[l] > 0 && "a link without capacity cannot be used");
         links_[l].capacity = capacity[l];
+    }
+    if (quantum_ > 0) {
+        solved_.assign(capacity.size(), -quantum_);
+        lost_.assign(capacity.size(), 0);
     }
 }
 
@@ -30,25 +43,41 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
     if (free_.empty()) {
         id = static_cast<Id>(activities_.size());
         activities_.emplace_back();
+        rates_.emplace_back();
+        demands_.emplace_back();
+        marks_.push_back(0);
+        components_.emplace_back();
+        parents_.push_back(id);
+        estimate_.push_back(0);
     } else {
         id = free_.back();
         free_.pop_back();
     }
     Activity& activity = activities_[id];
-    activity.demand = demand;
-    activity.position.resize(demand.size());
     activity.remaining = static_cast<Wide>(work) * kWorkPerByte;
-    activity.rate = 0;
+    rates_[id] = {};
     activity.cap = cap;
     activity.alone = alone;
     activity.updated = now;
-    activity.weight = weight;
+    activity.finish = kUnknown;
+    activity.late = 0;
+    activity.component = kNone;
     activity.alive = true;
-    activity.slowed = false;
-    for (std::uint32_t entry = 0; entry < demand.size(); ++entry) {
-        std::vector<Member>& members = links_[index(demand[entry].link)].members;
-        activity.position[entry] = static_cast<std::uint32_t>(members.size());
-        members.push_back({id, entry});
+    activity.slowed = activity.scheduled = false;
+    Demand& own = demands_[id];
+    own.weight = weight;
+    own.count = static_cast<std::uint32_t>(demand.size());
+    if (own.count > own.room) {
+        own.room = std::bit_ceil(own.count);
+        own.first = static_cast<std::uint32_t>(uses_.size());
+        uses_.resize(uses_.size() + own.room);
+    }
+    std::uint32_t at = own.first;
+    for (const LinkUse& use : demand) {
+        const auto l = static_cast<std::uint32_t>(index(use.link));
+        uses_[at] = {l, static_cast<std::uint32_t>(members_[l].size()), use.coefficient};
+        members_[l].push_back({id, at++});
+        links_[l].weights += static_cast<std::int64_t>(use.coefficient) * weight;
     }
     new_activities_.push_back(id);
     ++active_;
@@ -58,33 +87,52 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
 void Network::remove(Id id) {
     Activity& activity = activities_[id];
     assert(activity.alive);
-    for (std::uint32_t entry = 0; entry < activity.demand.size(); ++entry) {
-        const LinkUse& use = activity.demand[entry];
-        const std::size_t l = index(use.link);
-        Link& link = links_[l];
-        const std::uint32_t position = activity.position[entry];
-        const Member last = link.members.back();
-        link.members[position] = last;
-        activities_[last.activity].position[last.entry] = position;
-        link.members.pop_back();
-        link.load -= static_cast<Wide>(use.coefficient) * activity.rate;
-        if (link.members.empty()) {
+    const Rate rate = rates_[id].now;
+    for (const Use& use : uses(id)) {
+        Link& link = links_[use.link];
+        std::vector<Member>& members = members_[use.link];
+        const Member last = members.back();
+        members[use.position] = last;
+        uses_[last.use].position = use.position;
+        members.pop_back();
+        link.load -= static_cast<Wide>(use.coefficient) * rate;
+        link.weights -= static_cast<std::int64_t>(use.coefficient) * demands_[id].weight;
+        if (members.empty()) {
             link.saturated = false;
-        } else if (link.saturated) {
-            dirty_links_.push_back(static_cast<std::uint32_t>(l));
+        } else if (link.saturated && !link.dirty) {
+            link.dirty = true;
+            dirty_links_.push_back(use.link);
         }
     }
+    if (quantum_ > 0)
+        note_completion(id);
     activity.alive = false;
     ++activity.version;
-    if (activity.rate == 0)
+    if (rate == 0) {
         std::erase(new_activities_, id);
+        std::erase(waiting_, id);
+    }
     free_.push_back(id);
     --active_;
+}
+
+Network::Pending Network::take_pending() {
+    return {std::exchange(new_activities_, {}), std::exchange(dirty_links_, {})};
+}
+
+void Network::put_back(Pending pending) {
+    for (const std::uint32_t link : dirty_links_)
+        links_[link].dirty = false;  // what made it so is gone
+    new_activities_ = std::move(pending.activities);
+    dirty_links_ = std::move(pending.links);
+    for (const std::uint32_t link : dirty_links_)
+        links_[link].dirty = true;
 }
 
 void Network::set_capacity(LinkId link, Rate capacity) {
     assert(capacity > 0);
     links_[index(link)].capacity = capacity;
+    links_[index(link)].dirty = true;
     dirty_links_.push_back(static_cast<std::uint32_t>(index(link)));
 }
 
@@ -102,267 +150,214 @@ Picoseconds Network::duration(Bytes work, Rate rate) {
     return static_cast<Picoseconds>(divide_up(static_cast<Wide>(work) * kWorkPerByte, rate));
 }
 
-Network::Wide Network::level_of(const Link& link) const {
-    return (std::max<Wide>(link.room, 0) << kLevelBits) / link.demand;
-}
-
-void Network::include(Id id) {
-    Activity& activity = activities_[id];
-    if (activity.mark == epoch_)
-        return;
-    activity.mark = epoch_;
-    set_.push_back(id);
-}
-
-void Network::touch(std::uint32_t l) {
-    Link& link = links_[l];
-    if (link.mark == epoch_)
-        return;
-    link.mark = epoch_;
-    touched_links_.push_back(l);
-    if (link.saturated || link.next_saturated) {
-        for (const Member& member : link.members)
-            include(member.activity);
-    }
-}
-
-void Network::close_over_saturated() {
-    for (; closed_ < set_.size(); ++closed_) {
-        for (const LinkUse& use : activities_[set_[closed_]].demand)
-            touch(static_cast<std::uint32_t>(index(use.link)));
-    }
-}
-
-void Network::freeze(Id id, Wide level) {
-    Activity& activity = activities_[id];
-    if (activity.frozen)
-        return;
-    activity.frozen = true;
-    activity.next_rate = std::max<Rate>(1, static_cast<Rate>((activity.weight * level) >> kLevelBits));
-    for (const LinkUse& use : activity.demand) {
-        Link& link = links_[index(use.link)];
-        link.room -= static_cast<Wide>(use.coefficient) * activity.next_rate;
-        link.demand -= static_cast<std::int64_t>(use.coefficient) * activity.weight;
-    }
-}
-
-// An activity that meets no other of the set: its rate is the smallest level of its links, no heap needed. False when
-// it does meet others.
-bool Network::fill_single(Activity& activity) {
-    for (const LinkUse& use : activity.demand) {
-        if (links_[index(use.link)].demand != static_cast<std::int64_t>(use.coefficient) * activity.weight)
-            return false;
-    }
-    Wide best = activity.cap > 0 ? (static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight : -1;
-    Wide last_room = -1, last_level = 0;
-    std::int64_t last_demand = 0;
-    levels_.clear();
-    for (const LinkUse& use : activity.demand) {
-        Link& link = links_[index(use.link)];
-        if (link.room != last_room || link.demand != last_demand) {  // a division saved on rings of equal links
-            last_room = link.room;
-            last_demand = link.demand;
-            last_level = level_of(link);
-        }
-        if (best < 0 || last_level < best)
-            best = last_level;
-        levels_.push_back({last_level, static_cast<std::uint32_t>(index(use.link))});
-    }
-    for (const Level& level : levels_) {
-        links_[level.link].next_saturated = level.value == best;
-        links_[level.link].demand = 0;
-    }
-    activity.next_rate = std::max<Rate>(1, static_cast<Rate>((activity.weight * best) >> kLevelBits));
-    activity.frozen = true;
-    return true;
-}
-
-// Progressive filling. Levels never fall while others freeze, so a lazily refreshed min-heap is exact.
-void Network::fill() {
-    for (const std::uint32_t l : touched_links_) {
-        Link& link = links_[l];
-        link.room = (static_cast<Wide>(link.capacity) << 16) - link.load;
-        link.demand = 0;
-        link.next_saturated = false;
-    }
-    for (const Id id : set_) {
-        Activity& activity = activities_[id];
-        activity.frozen = false;
-        for (const LinkUse& use : activity.demand) {
-            Link& link = links_[index(use.link)];
-            link.room += static_cast<Wide>(use.coefficient) * activity.rate;
-            link.demand += static_cast<std::int64_t>(use.coefficient) * activity.weight;
-        }
-    }
-    bool all_single = true;
-    for (const Id id : set_)
-        all_single = fill_single(activities_[id]) && all_single;
-    if (all_single)
-        return;
-    const auto higher = [](const Level& a, const Level& b) { return a.value > b.value; };
-    heap_.clear();
-    for (const std::uint32_t l : touched_links_) {
-        if (links_[l].demand > 0)
-            heap_.push_back({level_of(links_[l]), l});
-    }
-    for (std::uint32_t i = 0; i < set_.size(); ++i) {
-        const Activity& activity = activities_[set_[i]];
-        if (activity.cap > 0 && !activity.frozen)
-            heap_.push_back({(static_cast<Wide>(activity.cap) << kLevelBits) / activity.weight, kCap | i});
-    }
-    std::make_heap(heap_.begin(), heap_.end(), higher);
-    while (!heap_.empty()) {
-        Wide level = -1;
-        tied_.clear();
-        while (!heap_.empty() && (level < 0 || heap_.front().value <= level)) {
-            std::pop_heap(heap_.begin(), heap_.end(), higher);
-            Level candidate = heap_.back();
-            heap_.pop_back();
-            if ((candidate.link & kCap) != 0) {
-                if (activities_[set_[candidate.link & ~kCap]].frozen)
-                    continue;
-            } else {
-                const Link& link = links_[candidate.link];
-                if (link.demand == 0)
-                    continue;
-                const Wide current = level_of(link);
-                if (current > candidate.value) {
-                    candidate.value = current;
-                    heap_.push_back(candidate);
-                    std::push_heap(heap_.begin(), heap_.end(), higher);
-                    continue;
-                }
-            }
-            level = candidate.value;
-            tied_.push_back(candidate.link);
-        }
-        for (const std::uint32_t t : tied_) {
-            if ((t & kCap) != 0) {
-                freeze(set_[t & ~kCap], level);
-                continue;
-            }
-            links_[t].next_saturated = true;
-            for (const Member& member : links_[t].members) {
-                if (activities_[member.activity].mark == epoch_)
-                    freeze(member.activity, level);
-            }
-        }
-    }
-}
-
-// Links that became saturated and have users outside the set draw those in.
-bool Network::grow() {
-    const std::size_t before = set_.size();
-    for (std::size_t i = 0; i < touched_links_.size(); ++i) {
-        const Link& link = links_[touched_links_[i]];
-        if (!link.next_saturated || link.saturated)
-            continue;
-        for (const Member& member : link.members)
-            include(member.activity);
-    }
-    return set_.size() != before;
-}
-
-void Network::apply(Picoseconds now) {
-    changed_.clear();
-    for (const std::uint32_t l : touched_links_)
-        links_[l].saturated = links_[l].next_saturated;
-    for (const Id id : set_) {
-        Activity& activity = activities_[id];
-        if (activity.next_rate == activity.rate)
-            continue;
-        activity.remaining -= static_cast<Wide>(activity.rate) * (now - activity.updated);
-        if (activity.remaining < 0)
-            activity.remaining = 0;
-        activity.updated = now;
-        const Rate delta = activity.next_rate - activity.rate;
-        for (const LinkUse& use : activity.demand) {
-            links_[index(use.link)].load += static_cast<Wide>(use.coefficient) * delta;
-        }
-        activity.rate = activity.next_rate;
-        activity.slowed = activity.slowed || activity.rate + 1 < activity.alone;
-        activity.finish = now + static_cast<Picoseconds>(divide_up(activity.remaining, activity.rate));
-        ++activity.version;
-        changed_.push_back(id);
-    }
-    if (quantum_ > 0 && changed_.size() > 1) {
-        Picoseconds first = INT64_MAX, latest = 0;
-        for (const Id id : changed_)
-            first = std::min(first, activities_[id].finish);
-        for (const Id id : changed_) {
-            if (activities_[id].finish <= first + quantum_)
-                latest = std::max(latest, activities_[id].finish);
-        }
-        for (const Id id : changed_) {
-            if (activities_[id].finish <= first + quantum_)
-                activities_[id].finish = latest;
-        }
-    }
+Picoseconds Network::finish_of(Id id) const {
+    const Activity& activity = activities_[id];
+    if (activity.finish != kUnknown)
+        return activity.finish;
+    return activity.updated + static_cast<Picoseconds>(divide_up(activity.remaining, rates_[id].now));
 }
 
 std::span<const Network::Id> Network::solve(Picoseconds now) {
-    ++epoch_;
+    look_at_.clear();
+    if (quantum_ > 0 && !may_solve(now))
+        return look_at_;
+    epoch_ += 2;
     ++solves_;
     set_.clear();
     touched_links_.clear();
     closed_ = 0;
+    whole_ = false;
     for (const Id id : new_activities_)
         include(id);
     for (const std::uint32_t l : dirty_links_) {
-        for (const Member& member : links_[l].members)
+        for (const Member& member : members_[l])
             include(member.activity);
     }
     new_activities_.clear();
-    dirty_links_.clear();
     do {
-        close_over_saturated();
+        do {
+            close_over_saturated();
+        } while (!waiting_.empty() && include_waiting());
+        if (set_.size() > kSortAbove && set_.size() > marks_.size() / 8)
+            sort_set();
         fill();
     } while (grow());
     touched_ += set_.size();
     apply(now);
-    return changed_;
+    for (const std::uint32_t l : dirty_links_)
+        links_[l].dirty = false;
+    dirty_links_.clear();
+    return look_at_;
+}
+
+// Activities in the order in which they lie in memory.
+void Network::sort_set() {
+    set_.clear();
+    for (Id id = 0; id < marks_.size(); ++id) {
+        if (marks_[id] >= epoch_)
+            set_.push_back(id);
+    }
+    closed_ = set_.size();
+}
+
+void Network::apply(Picoseconds now) {
+    for (const std::uint32_t l : touched_links_) {
+        Link& link = links_[l];
+        link.saturated = link.next_saturated;
+        link.dirty = false;
+        link.load = (static_cast<Wide>(link.capacity) << 16) - link.room;
+    }
+    if (all_single_ && quantum_ == 0) {  // each is a component
+        for (const Id id : set_) {
+            change_rate(id, now);
+            if (!activities_[id].scheduled)
+                announce(id);
+        }
+        return;
+    }
+    find_components();
+    if (quantum_ > 0)
+        end_waits(now);
+    for (const Id id : set_)
+        estimate(id, now);
+    announce_first();
+    if (quantum_ > 0) {
+        regroup();
+        set_tick(now);
+    }
+}
+
+// What was announced for it is void then.
+void Network::change_rate(Id id, Picoseconds now) {
+    Activity& activity = activities_[id];
+    Rates& rates = rates_[id];
+    if (rates.next == rates.now)
+        return;
+    const Rate before = rates.now;
+    const Picoseconds passed = now - activity.updated;
+    activity.remaining = std::max<Wide>(0, activity.remaining - static_cast<Wide>(before) * passed);
+    rates.now = rates.next;
+    activity.updated = now;
+    activity.finish = kUnknown;
+    activity.slowed = activity.slowed || rates.now + 1 < activity.alone;
+    activity.scheduled = false;
+    ++activity.version;
+    if (quantum_ > 0)
+        shift_change(id, before, passed, now);
+}
+
+void Network::announce(Id id) {
+    Activity& activity = activities_[id];
+    activity.finish = finish_of(id);
+    activity.scheduled = true;
+    look_at_.push_back(id);
+}
+
+// Joins what shares a full link; the smallest activity stands for a component.
+void Network::find_components() {
+    for (const Id id : set_)
+        parents_[id] = id;
+    for (const std::uint32_t l : touched_links_) {
+        if (!links_[l].saturated)
+            continue;
+        Id root = component_of(members_[l].front().activity);
+        for (const Member& member : members_[l]) {
+            const Id other = component_of(member.activity);
+            if (other == root)
+                continue;
+            parents_[std::max(root, other)] = std::min(root, other);
+            root = std::min(root, other);
+        }
+    }
+    for (const Id id : set_) {
+        parents_[id] = component_of(id);
+        if (parents_[id] == id)
+            components_[id] = {kNone, 0x1p63, INT64_MAX, 0};
+    }
+}
+
+Network::Id Network::component_of(Id id) {
+    while (parents_[id] != id) {
+        parents_[id] = parents_[parents_[id]];
+        id = parents_[id];
+    }
+    return id;
+}
+
+// Changes the rate and sees when about it ends now.
+void Network::estimate(Id id, Picoseconds now) {
+    change_rate(id, now);
+    const Activity& activity = activities_[id];
+    estimate_[id] = activity.finish != kUnknown ? static_cast<double>(activity.finish)
+                                                : static_cast<double>(activity.updated) +
+                                                      real(activity.remaining) / static_cast<double>(rates_[id].now);
+    Component& component = components_[component_of(id)];
+    component.estimate = std::min(component.estimate, estimate_[id]);
+}
+
+// Who ends first in each component, and with a quantum within that of the first. Estimates sort out nearly everybody.
+void Network::announce_first() {
+    candidates_.clear();
+    for (const Id id : set_) {
+        Activity& activity = activities_[id];
+        Component& component = components_[component_of(id)];
+        const double limit = component.estimate + static_cast<double>(quantum_);
+        if (estimate_[id] <= limit + 4 + limit * 0x1p-48) {
+            activity.finish = finish_of(id);
+            component.first = std::min(component.first, activity.finish);
+            candidates_.push_back(id);
+        } else if (activity.scheduled) {
+            activity.scheduled = false;
+            ++activity.version;
+        }
+    }
+    for (const Id id : candidates_) {
+        Activity& activity = activities_[id];
+        if (activity.finish > components_[component_of(id)].first + quantum_) {
+            activity.version += activity.scheduled;
+            activity.scheduled = false;
+        } else if (!activity.scheduled) {
+            announce(id);
+        }
+    }
 }
 
 std::string Network::validate() const {
     for (std::size_t l = 0; l < links_.size(); ++l) {
         Wide load = 0;
-        for (const Member& member : links_[l].members) {
-            const Activity& activity = activities_[member.activity];
-            load += static_cast<Wide>(activity.demand[member.entry].coefficient) * activity.rate;
-        }
+        for (const Member& member : members_[l])
+            load += static_cast<Wide>(uses_[member.use].coefficient) * rates_[member.activity].now;
         if (load != links_[l].load)
             return "link " + std::to_string(l) + ": the kept load differs from the sum of its members";
         // An activity may be held at the smallest rate 1 on a link that is already full.
         Wide slack = 0;
-        for (const Member& member : links_[l].members) {
-            if (activities_[member.activity].rate == 1)
-                slack += activities_[member.activity].demand[member.entry].coefficient;
+        for (const Member& member : members_[l]) {
+            if (rates_[member.activity].now == 1)
+                slack += uses_[member.use].coefficient;
         }
         if (load - slack > (static_cast<Wide>(links_[l].capacity) << 16))
             return "link " + std::to_string(l) + " is over capacity";
     }
-    for (std::size_t i = 0; i < activities_.size(); ++i) {
-        const Activity& activity = activities_[i];
-        if (!activity.alive || (activity.cap > 0 && activity.rate + 1 >= activity.cap))
+    for (Id id = 0; id < activities_.size(); ++id) {
+        const Rate rate = rates_[id].now, cap = activities_[id].cap;
+        if (!activities_[id].alive || rate == 0 || (cap > 0 && rate + 1 >= cap))
             continue;
         bool has_bottleneck = false;
-        for (const LinkUse& use : activity.demand) {
-            const Link& link = links_[index(use.link)];
-            if (!link.saturated)
+        for (const Use& use : uses(id)) {
+            if (!links_[use.link].saturated)
                 continue;
             bool maximal = true;
-            for (const Member& member : link.members) {
-                const Activity& other = activities_[member.activity];
+            for (const Member& member : members_[use.link]) {
                 // rates are rounded down: compare x/w with one unit of slack
-                if (static_cast<Wide>(other.rate) * activity.weight >
-                    static_cast<Wide>(activity.rate + 1) * other.weight) {
+                if (static_cast<Wide>(rates_[member.activity].now) * demands_[id].weight >
+                    static_cast<Wide>(rate + 1) * demands_[member.activity].weight) {
                     maximal = false;
                 }
             }
             has_bottleneck = has_bottleneck || maximal;
         }
         if (!has_bottleneck)
-            return "activity " + std::to_string(i) + " has no saturated link where its share is maximal";
+            return "activity " + std::to_string(id) + " has no saturated link where its share is maximal";
     }
     return {};
 }

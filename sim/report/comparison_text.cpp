@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/report/campaign_view.hpp"
 #include "sim/report/comparison.hpp"
 #include "sim/report/sections.hpp"
 #include "sim/report/text.hpp"
@@ -67,6 +68,27 @@ void print_figures(Page& page, const Comparison& c) {
     row("exposed communication", percent(a.exposed_comm_fraction), percent(b.exposed_comm_fraction),
         points(a.exposed_comm_fraction, b.exposed_comm_fraction));
     row("bubble", percent(a.bubble_fraction), percent(b.bubble_fraction), points(a.bubble_fraction, b.bubble_fraction));
+    table.print(page);
+}
+
+/// Runs with faults, medians of the lives.
+void print_campaigns(Page& page, const Comparison& c) {
+    if (!c.a->campaign || !c.b->campaign)
+        return;
+    const auto figures = [](const Result& r) {
+        return campaign_figures(*r.campaign, r.scenario->price_per_gpu_hour > 0);
+    };
+    const std::vector<CampaignFigure> a = figures(*c.a), b = figures(*c.b);
+    page.heading("Runs with faults, median (P10 to P90)");
+    Table table("lrrr");
+    table.row({"", "A", "B", "B against A"});
+    const auto cell = [](const CampaignFigure& f) {
+        return fmt::format("{:.5g} ({:.5g} to {:.5g})", f.value.p50, f.value.p10, f.value.p90);
+    };
+    for (const CampaignFigure& left : a)
+        for (const CampaignFigure& right : b)
+            if (left.key == right.key)
+                table.row({left.text, cell(left), cell(right), change(left.value.p50, right.value.p50)});
     table.print(page);
 }
 
@@ -148,6 +170,7 @@ std::string comparison_text(const Comparison& c, bool color, bool unicode) {
         print_verdict(page, c);
     print_keys(page, c);
     print_figures(page, c);
+    print_campaigns(page, c);
     print_memory(page, c);
     if (c.ran)
         print_accounts(page, c);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/report/campaign_view.hpp"
+
 namespace fabricast {
 
 const std::vector<std::string_view>& figure_names() {
@@ -32,7 +34,13 @@ const std::vector<std::string_view>& figure_names() {
                                                         "job_s",
                                                         "longest_step_s",
                                                         "reporting_ranks",
-                                                        "samples_missed"};
+                                                        "samples_missed",
+                                                        "ettr",
+                                                        "campaign_days",
+                                                        "campaign_tokens",
+                                                        "campaign_gpu_hours",
+                                                        "campaign_cost",
+                                                        "stops"};
     return names;
 }
 
@@ -63,9 +71,25 @@ bool is_outcome(const std::string& word, const std::string& expected) {
     return word == expected || (expected == "hang" && word == "time-out");
 }
 
+/// Median of the replicas; of stops the mean, which a rate is.
+std::optional<double> campaign_figure(const Result& result, std::string_view name) {
+    if (!result.campaign)
+        return std::nullopt;
+    const std::string_view key = name.starts_with("campaign_") ? name.substr(9) : name;
+    if (key == name && name != "ettr" && name != "stops")
+        return std::nullopt;
+    const bool priced = result.scenario->price_per_gpu_hour > 0;
+    for (const report::CampaignFigure& f : report::campaign_figures(*result.campaign, priced))
+        if (f.key == key)
+            return key == "stops" ? f.value.mean : f.value.p50;
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<double> figure(const Result& result, std::string_view name) {
+    if (const std::optional<double> value = campaign_figure(result, name))
+        return value;
     if (name == "memory_gib") {
         if (result.memory.empty())
             return std::nullopt;

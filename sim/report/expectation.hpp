@@ -2,8 +2,9 @@
 //
 // A figure is any number of step in result.json (mfu, time_s ...), or days, gpu_hours, cost (of the whole run)
 // or memory_gib (heaviest stage); step_time_s is another name of time_s. A figure the result does not have (days
-// without run.tokens, mfu of a job that failed) meets nothing. `outcome` is a word: how the job must end. Of a job over
-// epochs or faults: failed_at_s, job_s, epochs_done, longest_step_s, reporting_ranks, samples_missed.
+// without run.tokens, mfu of a job that failed) meets nothing. Of a campaign: ettr, campaign_days, campaign_tokens,
+// campaign_gpu_hours, campaign_cost (medians), stops (mean). Of a job over epochs or faults: failed_at_s, job_s,
+// epochs_done, longest_step_s, reporting_ranks, samples_missed. `outcome` is a word: how the job must end.
 #pragma once
 
 #include <optional>

@@ -55,6 +55,8 @@ std::vector<Line> remark_lines(const Result& result, std::size_t budget) {
     std::vector<std::pair<std::string, std::string>> remarks;
     for (const std::string& hint : result.hints)
         remarks.emplace_back("→ ", hint);
+    if (std::string quantum = quantum_text(result); !quantum.empty())
+        remarks.emplace_back("· ", std::move(quantum));
     for (const std::string& note : result.scenario->comm_notes)
         remarks.emplace_back("· ", note);
     for (const std::string& note : result.scenario->notes)

@@ -246,7 +246,9 @@ std::string full_text(const Result& result, bool color, bool unicode) {
                          result.version, scenario.seed, result.events, result.ranks_simulated, result.step.ranks,
                          result.fingerprint))
         .end();
-    return page.text();
+    if (const std::string quantum = quantum_text(result); !quantum.empty())
+        page.add("  " + quantum).end();
+    return page.text() + campaign_text(result, true, color, unicode);
 }
 
 }  // namespace fabricast

@@ -1,5 +1,6 @@
 #include "sim/report/interval.hpp"
 
+#include <algorithm>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -7,6 +8,9 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
+
+#include "models/compute/math.hpp"
+#include "sim/scenario/calibration.hpp"
 
 namespace fabricast {
 
@@ -17,6 +21,7 @@ std::span<const std::pair<std::string_view, std::string_view>> sim_report();
 namespace {
 
 constexpr int kFewest = 20;
+constexpr double kNearJob = 4;  ///< measured jobs speak for jobs of so many times more or fewer GPUs
 
 struct Class {
     std::string model, gpu;
@@ -24,9 +29,18 @@ struct Class {
     double p10 = 1, p90 = 1;
 };
 
+bool near(const CalibrationFit& fit, double gpus) {
+    if (fit.gpus.empty())
+        return false;
+    const auto [least, most] = std::minmax_element(fit.gpus.begin(), fit.gpus.end());
+    return gpus * kNearJob >= static_cast<double>(*least) && gpus <= kNearJob * static_cast<double>(*most);
+}
+
 std::vector<Class> read_classes() {
     std::vector<Class> out;
     for (const auto& [file, content] : embedded::sim_report()) {
+        if (!file.ends_with(".yaml"))
+            continue;
         const YAML::Node root = YAML::Load(std::string(content));
         for (const YAML::Node& one : root["classes"]) {
             Class c;
@@ -70,9 +84,23 @@ StepInterval step_interval(const Scenario& scenario, double step_s) {
     }
     if (best == nullptr || !(step_s > 0))
         return {};
-    return {step_s / best->p90, step_s / best->p10,
-            best->gpu == "all" ? best->model + " runs" : fmt::format("{} runs on {}", best->model, best->gpu),
-            best->runs};
+    StepInterval out{step_s / best->p90, step_s / best->p10,
+                     best->gpu == "all" ? best->model + " runs" : fmt::format("{} runs on {}", best->model, best->gpu),
+                     best->runs};
+    const CalibrationFit* own = scenario.calibration
+                                    ? scenario.calibration->fit(fmt::format("steps {} {}", model, scenario.gpu.name))
+                                    : nullptr;
+    if (own == nullptr || !near(*own, static_cast<double>(scenario.training.layout.world())))
+        return out;
+    const double weight = static_cast<double>(own->points) / (own->points + kFewest);
+    const auto blend = [&](double of_class, double of_site) {
+        return math::exp((1 - weight) * math::log(of_class) + weight * math::log(of_site));
+    };
+    out.low_s = step_s / blend(best->p90, own->p90);
+    out.high_s = step_s / blend(best->p10, own->p10);
+    out.like = fmt::format("{} measured steps of {} and {}", own->points, scenario.calibration->name, out.like);
+    out.runs += own->points;
+    return out;
 }
 
 }  // namespace fabricast

@@ -5,6 +5,10 @@
 // t / p90 and t / p10 in 80 % of runs like it. Classes of fewer than kFewest runs borrow those of all GPUs.
 // The file is written by `fabricast-validate score runs FILE --residuals`; it says on how many runs it rests.
 //
+// With a calibration (sim/scenario/calibration.hpp) that holds n measured steps of this GPU and kind of model, of jobs at
+// most 4 times larger or smaller, the percentiles are the geometric mean of the site's own, with weight n / (n + 20), and
+// those of the class; no near measurement leaves those of the class. The site's own are of steps left out of its fit.
+//
 // Not covered: what no published run has (other GPUs borrow), and the fit's own optimism: the constants saw these runs.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/transformer/architecture.hpp"
+#include "sim/report/campaign_json.hpp"
 #include "sim/report/exact.hpp"
 #include "sim/report/expectation.hpp"
 #include "sim/report/text.hpp"
@@ -266,6 +267,16 @@ ordered_json expect_json(const Result& result) {
     return rows;
 }
 
+ordered_json quantum_json(const Result& result) {
+    const QuantumResult& quantum = *result.quantum;
+    return {{"ps", result.scenario->quantum},
+            {"completions", quantum.completions},
+            {"put_off", quantum.put_off},
+            {"held_starts", quantum.held},
+            {"longest_wait_ps", quantum.longest},
+            {"step_too_long_by_at_most_ps", quantum.late < 0 ? ordered_json() : ordered_json(quantum.late)}};
+}
+
 ordered_json assumptions_json(const std::vector<Assumption>& assumptions) {
     ordered_json rows = ordered_json::array();
     for (const Assumption& assumption : assumptions) {
@@ -299,6 +310,7 @@ std::string result_json(const Result& result) {
     json["run"] = run_json(result);
     if (result.job)
         json["job"] = job_json(*result.job);
+    json["campaign"] = report::campaign_json(result);
     json["memory"] = memory_json(result.memory);
     json["host_memory"] = {{"bytes", result.host_bytes},
                            {"capacity_bytes", static_cast<std::int64_t>(scenario.node.host_memory_bytes)}};
@@ -314,6 +326,8 @@ std::string result_json(const Result& result) {
                       {"fingerprint", fmt::format("{:016x}", result.fingerprint)},
                       {"ranks", result.step.ranks},
                       {"ranks_simulated", result.ranks_simulated}};
+    if (result.quantum)
+        json["engine"]["quantum"] = quantum_json(result);
     return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -59,7 +59,7 @@ void print_run(Page& page, const Result& result, const Headline& h) {
     if (h.cost > 0) {
         page.add(", ").add(fmt::format("{} {}", magnitude(h.cost), clean(scenario.currency)), Paint::bold);
     }
-    page.add("; no failures counted", Paint::dim).end();
+    page.add(result.campaign ? "; with faults see the campaign" : "; no failures counted", Paint::dim).end();
 }
 
 }  // namespace
@@ -83,6 +83,20 @@ std::string methods_text(const TrainingPlan& t) {
         if (method != Compression::none)
             say(fmt::format("{} in {}", what, compression_name(method)));
     return out;
+}
+
+std::string quantum_text(const Result& result) {
+    if (!result.quantum)
+        return {};
+    const QuantumResult& q = *result.quantum;
+    const std::string bound =
+        q.late < 0 ? "by how much the step is too long is not known"
+                   : fmt::format("an exact step is at most {} shorter, as far as the same operations meet",
+                                 duration(seconds(q.late)));
+    return fmt::format("network solved at most every {}: {} of {} completions and {} starts waited, up to {}; {}",
+                       duration(seconds(result.scenario->quantum)), magnitude(static_cast<double>(q.put_off)),
+                       magnitude(static_cast<double>(q.completions)), magnitude(static_cast<double>(q.held)),
+                       duration(seconds(q.longest)), bound);
 }
 
 void print_verdict(Page& page, const Result& result) {

@@ -12,6 +12,8 @@ inline constexpr std::size_t kScreenLines = 25;
 
 /// Optimizer, offload, packing and compression where they are not the plain ones; may be empty.
 std::string methods_text(const TrainingPlan& plan);
+/// What a quantum put off and by how much the step can be too long for it; empty without one.
+std::string quantum_text(const Result& result);
 /// 2 lines: verdict and name; cluster, model, layout; a third for methods_text.
 void print_verdict(Page& page, const Result& result);
 void print_headline(Page& page, const Result& result);     ///< at most 5 lines: MFU, step, tokens, memory, run

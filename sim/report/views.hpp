@@ -30,4 +30,8 @@ std::string first_screen(const Result& result, bool color, bool unicode = true);
 /// Full tables: waterfall, stages, memory, communication, critical path, assumptions.
 std::string full_text(const Result& result, bool color, bool unicode = true);
 
+/// Quantiles, where the wall time goes, checkpoints, what befell one life; `full`: all of it, with causes and conditions.
+/// Empty without a campaign.
+std::string campaign_text(const Result& result, bool full, bool color, bool unicode = true);
+
 }  // namespace fabricast

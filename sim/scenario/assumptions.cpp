@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -23,6 +25,9 @@ public:
         const auto source = sources.find(key);
         const std::string text = source == sources.end() ? std::string() : source->second;
         out_.push_back({what, std::move(value), origin_of(text), text});
+    }
+    bool has(std::string_view what) const {
+        return std::any_of(out_.begin(), out_.end(), [&](const Assumption& a) { return a.what == what; });
     }
     void add(std::string what, std::string value, Origin origin, std::string source) {
         out_.push_back({std::move(what), std::move(value), origin, std::move(source)});
@@ -111,10 +116,33 @@ void list_board(List& list, const Scenario& s) {
     }
 }
 
+/// Calibrated figures that have no line of their own, and what collectives lack.
+void list_calibrated(List& list, const Answers& answers, const Scenario& s) {
+    const Calibration& c = *s.calibration;
+    const std::string from = "fitted from " + c.file;
+    if (const Calibration::Values* values = c.find(c.gpus, s.gpu.name)) {
+        for (const auto& [key, value] : *values) {
+            if (!list.has("cluster.node.gpu." + key) && !list.has("cluster.node." + key))
+                list.add("cluster.node.gpu." + key, figure(value), Origin::fitted, from);
+        }
+    }
+    for (const Calibration::CollectiveRow& row : c.collectives) {
+        if (row.link == (s.nodes > 1 ? std::string_view(s.node.network) : std::string_view("node")))
+            list.add(fmt::format("calibration.collectives.{}.{}", row.link, collective_name(row.kind)),
+                     fmt::format("{} more, {} of the links' rate", microseconds(row.correction.latency_s),
+                                 figure(row.correction.rate)),
+                     Origin::fitted, from);
+    }
+    if (answers.given("cluster.node.nic_efficiency") && c.find(c.networks, s.node.network) != nullptr)
+        list.add("calibration.networks", s.node.network, Origin::stated, "nic_efficiency of the scenario wins");
+}
+
 void list_cluster(List& list, const Answers& answers, const Scenario& s) {
     const NodeSpec& n = s.node;
     list.constant("cluster.node.gpus", fmt::format("{}", n.gpus), "cluster.node.gpus", n.sources, "gpus");
     list_gpu(list, answers, s);
+    if (s.calibration)
+        list_calibrated(list, answers, s);
     if (!answers.given("cluster.gpu_spread"))
         list.add("cluster.gpu_spread", figure(s.gpu_spread), Origin::published,
                  "GPUs of one node differ by 5 % and more between fastest and slowest (MAMF benchmark)");
@@ -191,7 +219,8 @@ void list_software(List& list, const Answers& answers, const Scenario& s) {
     if (!f.cuda_graphs) {
         feature("host_per_kernel", "per kernel", microseconds(f.host_per_kernel_s));
         if (f.host_per_layer_s > 0)
-            feature("host_per_layer", "layer pass", microseconds(f.host_per_layer_s));
+            feature("host_per_layer", f.host_backward_share < 1 ? "a forward pass" : "layer pass",
+                    microseconds(f.host_per_layer_s));
         if (f.host_per_shard_s > 0 && s.training.layout.zero == 1)
             feature("host_per_shard", "shard of a tensor", microseconds(f.host_per_shard_s));
         if (f.host_per_step_s > 0)
@@ -237,6 +266,8 @@ Origin origin_of(std::string_view source) {
 
 void list_assumptions(const Answers& answers, Scenario& s) {
     List list(answers, s.assumptions);
+    if (s.calibration)
+        list.add("calibration", s.calibration->name, Origin::fitted, provenance_sentence(*s.calibration));
     list_cluster(list, answers, s);
     if (!answers.given("training.layout.dp") || answers.given("training.layout.dp")->text == "auto")
         list.add("training.layout.dp", fmt::format("{}", s.training.layout.dp), Origin::stated,
@@ -246,8 +277,10 @@ void list_assumptions(const Answers& answers, Scenario& s) {
                  s.model.source);
     list_software(list, answers, s);
     list_offload(list, answers, s);
+    list_run(answers, s);
     for (const std::string& path : answers.defaults_taken) {
-        if (path == "training.layout.dp" || path == "seed")
+        const bool of_campaign = path.starts_with("run.") || path.starts_with("faults.");
+        if (path == "training.layout.dp" || path == "seed" || (of_campaign && !s.run.given))
             continue;
         list.add(path, std::string(find_field(path)->fallback), Origin::guess, "not stated, the default");
     }

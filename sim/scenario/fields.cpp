@@ -3,64 +3,16 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/transformer/architecture.hpp"
 #include "models/transformer/layer.hpp"
+#include "sim/scenario/field_kinds.hpp"
 
 namespace fabricast {
 namespace {
 
-using K = FieldKind;
-using D = Dimension;
-
-constexpr Field section(std::string_view path, std::string_view doc, std::string_view shorthand = {}) {
-    return {.path = path, .kind = K::section, .doc = doc, .shorthand = shorthand};
-}
-constexpr Field text(std::string_view path, std::string_view doc, std::string_view fallback = {}) {
-    return {.path = path, .kind = K::text, .doc = doc, .fallback = fallback};
-}
-constexpr Field flag(std::string_view path, std::string_view fallback, std::string_view doc) {
-    return {.path = path, .kind = K::flag, .doc = doc, .fallback = fallback};
-}
-constexpr Field integer(std::string_view path, double low, double high, std::string_view fallback,
-                        std::string_view doc) {
-    return {.path = path, .kind = K::integer, .doc = doc, .fallback = fallback, .low = low, .high = high};
-}
-constexpr Field number(std::string_view path, double high, std::string_view fallback, std::string_view doc) {
-    return {.path = path, .kind = K::number, .doc = doc, .fallback = fallback, .high = high, .positive = true};
-}
-constexpr Field quantity(std::string_view path, Dimension dimension, std::string_view example, double high,
-                         std::string_view doc) {
-    return {.path = path,
-            .kind = K::quantity,
-            .doc = doc,
-            .dimension = dimension,
-            .example = example,
-            .high = high,
-            .positive = true};
-}
-constexpr Field latency(std::string_view path, std::string_view doc) {
-    return {.path = path, .kind = K::quantity, .doc = doc, .dimension = D::time, .example = "us", .high = 1};
-}
-constexpr Field choice(std::string_view path, std::string_view allowed, std::string_view fallback,
-                       std::string_view doc) {
-    return {.path = path, .kind = K::choice, .doc = doc, .fallback = fallback, .allowed = allowed};
-}
-constexpr Field preset(std::string_view path, std::string_view catalogue, std::string_view doc,
-                       std::string_view fallback = {}) {
-    return {.path = path, .kind = K::preset, .doc = doc, .fallback = fallback, .allowed = catalogue};
-}
-constexpr Field expected(std::string_view path, double high, std::string_view doc) {
-    return {.path = path, .kind = K::range, .doc = doc, .high = high};
-}
-constexpr Field later(Field field) {
-    field.use = Use::later;
-    return field;
-}
-constexpr Field unsupported(std::string_view path, std::string_view why) {
-    return {.path = path, .kind = K::text, .doc = why, .use = Use::unsupported};
-}
+using namespace field_kinds;
 
 constexpr double kMaxRate = 1e15;  // byte/s; a Rate holds 8e15
 
-constexpr Field kFields[] = {
+constexpr Field kFieldsUpToRun[] = {
     text("name", "Name of the scenario in reports; the file name without ending when absent."),
     text("extends", "A scenario file this one builds on; path relative to this file. Keys given here win."),
 
@@ -347,6 +299,8 @@ constexpr Field kFields[] = {
      .doc = "Share of tensor-parallel traffic that chunked matrix products hide (user buffers, asynchronous TP); 0 = "
             "none.",
      .high = 0.99},
+    integer("training.software.head_weight_deferred", 0, 1e6, "",
+            "Pipelines: the head's weight gradients of so many last micro-batches wait for the drain."),
 
     section("comm", "The communication library."),
     text("comm.library", "Name and version.", "nccl 2.28"),
@@ -410,57 +364,9 @@ constexpr Field kFields[] = {
     integer("data.epoch_end[].every", 1, 1e6, "", "At every so many-th boundary; 1 when absent."),
     text("data.epoch_end[].on", "Who does it: all, rank 0, gpu 1.3, node 2; all when absent."),
 
-    section("run", "The whole run."),
-    {.path = "run.tokens",
-     .kind = K::quantity,
-     .doc = "Tokens to train on.",
-     .dimension = D::tokens,
-     .example = "Ttokens",
-     .high = 1e18,
-     .positive = true},
-    {.path = "run.price",
-     .kind = K::quantity,
-     .doc = "Price of one GPU for one hour.",
-     .dimension = D::price,
-     .example = "USD/GPU-h",
-     .high = 1e9},
-    later(section("run.checkpoint", "Saving the state.")),
-    quantity("run.checkpoint.every", D::time, "h", 1e9, "Interval between saves."),
-    choice("run.checkpoint.mode", "sync|async", "", "Does training wait for the save?"),
+};
 
-    {.path = "faults", .kind = K::section, .doc = "What breaks.", .shorthand = "rates", .list_shorthand = "events"},
-    later(choice("faults.rates", "default|mature|new|none", "",
-                 "Failure rates: a mature fleet (default), a new one, or none.")),
-    {.path = "faults.events", .kind = K::list, .doc = "What is wrong with the machine or the job, from when on."},
-    choice(
-        "faults.events[].what",
-        "clock|slow|rate|lanes|collision|congestion|loss|flap|down|storage|loader|wandering|leak|allocator|garbage|"
-        "sequence|hang|crash",
-        "",
-        "clock: `to` so many MHz; slow: compute takes `by` times as long; rate: a link has `by` of its rate; lanes: "
-        "`count` are lost; collision: two flows on one uplink; congestion: the network is `by` times as slow; loss: "
-        "`by` of the packets; flap: down for `lasts`; down: for good; storage, loader, wandering: reading takes `by` "
-        "times as long; leak: `by` more an hour; allocator, garbage: stops for `takes` every `every` steps; sequence: "
-        "compute of a replica varies by the share `by`; hang: a rank stops; crash: it dies."),
-    text("faults.events[].where", "gpu 29.2, nic 3.2, gpu 1.0 pcie, node 4, rank 7, stage 1, all, or a link's name."),
-    text("faults.events[].to", "Of a clock: 1200 MHz."),
-    {.path = "faults.events[].by",
-     .kind = K::number,
-     .doc = "A factor or share, see what.",
-     .high = 1e6,
-     .positive = true},
-    integer("faults.events[].count", 1, 1024, "", "Lanes."),
-    quantity("faults.events[].takes", D::time, "ms", 1e6, "Length of one stop."),
-    integer("faults.events[].every", 1, 1e9, "", "Steps from one to the next."),
-    flag("faults.events[].synchronised", "", "All ranks stop in the same step."),
-    {.path = "faults.events[].at",
-     .kind = K::quantity,
-     .doc = "When, from the start of the run; from the start on when absent.",
-     .dimension = D::time,
-     .example = "h",
-     .high = 1e7},
-    quantity("faults.events[].lasts", D::time, "s", 1e7, "How long; for good when absent."),
-
+constexpr Field kFieldsBehindRun[] = {
     later(section("monitor", "Alert rules.", "rules")),
     choice("monitor.rules", "default|none", "", "Rule set."),
 
@@ -487,8 +393,23 @@ constexpr Field kFields[] = {
     expected("expect.longest_step_s", 1e9, "The longest step of the job, seconds."),
     expected("expect.reporting_ranks", 1e9, "Ranks that report a time-out or error of their own."),
     expected("expect.samples_missed", 1, "Share of an epoch's samples that no rank reads."),
-    choice("expect.outcome", "ok|out_of_memory|deadlock|mismatch|hang|time-out|transport_error|crash", "",
+    expected("expect.ettr", 1, "Kept steps over wall time of the campaign, median of the replicas."),
+    expected("expect.campaign_days", 1e9, "Days of the campaign, median."),
+    expected("expect.campaign_tokens", 1e18, "Tokens that were kept, median."),
+    expected("expect.campaign_gpu_hours", 1e18, "GPU-hours billed, spares and down time included, median."),
+    expected("expect.campaign_cost", 1e18, "Cost of these GPU-hours, median."),
+    expected("expect.stops", 1e9, "Faults that stop the job, mean of the replicas."),
+    choice("expect.outcome", "ok|out_of_memory|deadlock|stuck|mismatch|hang|time-out|transport_error|crash", "",
            "How the simulated job must end; a hang also ends in a time-out."),
+    section("simulation", "How exactly time is simulated."),
+    {.path = "simulation.quantum",
+     .kind = K::quantity,
+     .doc =
+         "The network is solved at most so often; 0 or absent: at every change, exactly. The report says by how much "
+         "a step can be too long for it.",
+     .dimension = D::time,
+     .example = "us",
+     .high = 1},
     integer("seed", 0, 9e15, "1", "Seed of everything random."),
 };
 
@@ -502,10 +423,18 @@ std::vector<std::string> names_of(const List& list) {
 
 }  // namespace
 
-std::span<const Field> fields() { return kFields; }
+std::span<const Field> fields() {
+    static const std::vector<Field> all = [] {
+        std::vector<Field> joined(std::begin(kFieldsUpToRun), std::end(kFieldsUpToRun));
+        joined.insert(joined.end(), run_fields().begin(), run_fields().end());
+        joined.insert(joined.end(), std::begin(kFieldsBehindRun), std::end(kFieldsBehindRun));
+        return joined;
+    }();
+    return all;
+}
 
 const Field* find_field(std::string_view path) {
-    for (const Field& field : kFields) {
+    for (const Field& field : fields()) {
         if (field.path == path)
             return &field;
         if (field.path.ends_with(".*")) {
@@ -524,7 +453,7 @@ std::string_view leaf_name(std::string_view path) {
 
 std::vector<std::string> child_names(std::string_view path) {
     std::vector<std::string> names;
-    for (const Field& field : kFields) {
+    for (const Field& field : fields()) {
         const std::size_t dot = field.path.rfind('.');
         const std::string_view parent = dot == std::string_view::npos ? std::string_view() : field.path.substr(0, dot);
         if (parent == path && field.use != Use::unsupported && leaf_name(field.path) != "*")

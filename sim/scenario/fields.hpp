@@ -54,6 +54,7 @@ struct Field {
 };
 
 std::span<const Field> fields();
+std::span<const Field> run_fields();  ///< the part below run and faults
 
 /// nullptr when unknown. Wildcards match ("comm.env.NCCL_ALGO" finds "comm.env.*").
 const Field* find_field(std::string_view path);

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "models/compute/spread.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -222,6 +223,8 @@ bool fill_cluster(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (const Answer* gpu = answers.given("cluster.node.gpu.preset"))
         s.node.gpu = gpu->text;
     s.gpu = *Catalogue::builtin().find_gpu(s.node.gpu);
+    if (s.calibration)
+        apply(*s.calibration, s.gpu);
     set_integer(answers, "cluster.node.gpus", s.node.gpus);
     set_integer(answers, "cluster.node.nics", s.node.nics);
     set_number(answers, "cluster.node.nic_efficiency", s.node.nic_efficiency);

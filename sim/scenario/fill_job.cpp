@@ -17,6 +17,8 @@ namespace {
 
 using Kind = StepFault::Kind;
 
+constexpr double kLatest = 1e7;  // s
+
 constexpr std::array<std::string_view, 18> kKinds = {
     "clock",   "slow",   "rate",      "lanes", "collision", "congestion", "loss",     "flap", "down",
     "storage", "loader", "wandering", "leak",  "allocator", "garbage",    "sequence", "hang", "crash"};
@@ -200,6 +202,8 @@ void fill_faults_of_step(const Answers& answers, Scenario& s, Diagnostics& diagn
         const std::string base = fmt::format("faults.events[{}]", i);
         const auto given = [&](const char* key) { return answers.given(base + "." + key); };
         const Answer* what = given("what");
+        if (given("kind"))  // of a campaign: fill_faults
+            continue;
         if (!what) {
             missing(answers, base + ".what", "; what happens?", diagnostics);
             continue;
@@ -234,8 +238,20 @@ void fill_faults_of_step(const Answers& answers, Scenario& s, Diagnostics& diagn
             f.every = every->integer;
         if (const Answer* together = given("synchronised"))
             f.synchronised = together->flag;
-        if (const Answer* at = given("at"))
+        if (const Answer* at = given("at")) {
             f.at_s = at->number;
+            if (f.at_s > kLatest)
+                diagnostics.error(at->place,
+                                  fmt::format("{}.at: `{}` must be at most {:.0f} s", base, at->text, kLatest));
+        }
+        for (const char* key : {"duration", "node", "gpu", "nic", "severity"}) {
+            if (const Answer* other = given(key))
+                diagnostics.error(
+                    other->place,
+                    fmt::format("{}.{}: belongs to an event with `kind`, of a campaign; with `what` write where and "
+                                "lasts",
+                                base, key));
+        }
         if (const Answer* lasts = given("lasts"))
             f.lasts_s = lasts->number;
         if (const std::string wrong = wrong_fault(s, f); !wrong.empty())
@@ -414,6 +430,8 @@ void inject_fault(Scenario& s, const std::string& text) {
             refuse(fmt::format("`{}` {}", *value, problem));
         if (!(quantity->value >= 0))
             refuse(fmt::format("`{}` must be at least 0", *value));
+        if (quantity->value > kLatest)
+            refuse(fmt::format("`{}` must be at most {:.0f} s", *value, kLatest));
         out = quantity->value;
     };
     // In either order: the one further behind is cut off first.

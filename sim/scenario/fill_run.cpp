@@ -58,6 +58,8 @@ void fill_run(Answers& answers, Scenario& s, Diagnostics&) {
         else
             s.expect.push_back({key, answer->numbers[0], answer->numbers[1], answer->place.text()});
     }
+    if (const Answer* quantum = answers.given("simulation.quantum"))
+        s.quantum = picoseconds_from_s(quantum->number);
     s.seed = static_cast<std::uint64_t>(answers.get("seed").integer);
 }
 

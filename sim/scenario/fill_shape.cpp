@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/fill.hpp"
 #include "topologies/importers/detect.hpp"
 #include "topologies/importers/node_list.hpp"
@@ -15,11 +16,13 @@ using importers::NodeKind;
 
 void read_network(const Answers& answers, Scenario& s) {
     const Answer* told = answers.given("cluster.fabric.network");
-    if (!told && !s.node.network_named)
+    NetworkSpec network = *Catalogue::builtin().find_network(told ? std::string_view(told->text) : s.node.network);
+    const bool calibrated = s.calibration && apply(*s.calibration, network);
+    if (!told && !s.node.network_named && !calibrated)
         return;
-    s.network = *Catalogue::builtin().find_network(told ? std::string_view(told->text) : s.node.network);
+    s.network = std::move(network);
     s.node.network = s.network->name;
-    if (told && !answers.given("cluster.node.nic_efficiency")) {
+    if ((told || calibrated) && !answers.given("cluster.node.nic_efficiency")) {
         s.node.nic_efficiency = s.network->efficiency;
         s.node.sources["nic_efficiency"] = s.network->sources.at("efficiency");
     }

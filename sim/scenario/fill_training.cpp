@@ -5,6 +5,7 @@
 
 #include "models/transformer/packing.hpp"
 #include "models/transformer/software.hpp"
+#include "sim/scenario/calibration.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -33,6 +34,8 @@ void fill_precision(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
 void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     SoftwareFeatures& f = s.software;
     f = *find_software(answers.get("training.software.preset").text);
+    if (s.calibration)
+        apply(*s.calibration, f);
     if (const Answer* a = answers.given("training.software.attention"))
         f.attention = a->text;
     if (const Answer* a = answers.given("training.software.fusion"))
@@ -51,6 +54,8 @@ void fill_software(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         f.tp_backward_overlap = a->flag;
     if (const Answer* a = answers.given("training.software.tp_hidden_fraction"))
         f.tp_hidden_fraction = a->number;
+    if (const Answer* a = answers.given("training.software.head_weight_deferred"))
+        f.head_weight_deferred = a->integer;
     f.attention = resolve_attention(f, s.gpu);
     if (f.attention != "unfused" && !s.gpu.attention.contains(f.attention)) {
         std::string known = "unfused";

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
 #include "sim/scenario/job_plan.hpp"
+#include "sim/scenario/run_plan.hpp"
 #include "topologies/builders/grid.hpp"
 #include "topologies/builders/hand_made.hpp"
 #include "topologies/graph/routing_policy.hpp"
@@ -23,6 +25,8 @@
 #include "topologies/importers/machine.hpp"
 
 namespace fabricast {
+
+struct Calibration;  ///< calibration.hpp
 
 /// User error. what() is the full text "file:line:column: sentence"; exit code 2.
 struct ScenarioError : std::runtime_error {
@@ -91,6 +95,8 @@ struct Scenario {
     double tokens = 0;              ///< of the whole run; 0 = not stated
     double price_per_gpu_hour = 0;  ///< 0 = not stated
     std::string currency = "USD";
+    RunPlan run;
+    double slow_gpu = 1;  ///< compute of one GPU, of the busiest stage, takes so many times as long
     // expectations: key of result.json's step object -> [low, high]
     struct Expectation {
         std::string what;
@@ -98,8 +104,10 @@ struct Scenario {
         std::string where;
     };
     std::vector<Expectation> expect;
-    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "hang" ...; empty = not stated
+    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "stuck", "hang" ...; empty = not stated
     std::uint64_t seed = 1;
+    Picoseconds quantum = 0;                         ///< the network is solved at most so often; 0 = exact
+    std::shared_ptr<const Calibration> calibration;  ///< laid over the catalogue; null = none
     std::vector<Assumption> assumptions;
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
 };
@@ -107,12 +115,18 @@ struct Scenario {
 /// cluster: a file without `model` and `training` will do; what it has is read and checked all the same.
 enum class Scope : std::uint8_t { step, cluster };
 
-/// Throws ScenarioError. `overrides`: "training.layout.tp=4" each.
-Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides, Scope scope = Scope::step);
+/// Throws ScenarioError. `overrides`: "training.layout.tp=4" each. A calibration that has nothing for this cluster and stack
+/// is told in the notes.
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides, Scope scope = Scope::step,
+                       std::shared_ptr<const Calibration> calibration = nullptr);
 
 /// Same from text, for tests; `name` stands in diagnostics for the file.
 Scenario parse_scenario(const std::string& yaml, const std::string& name,
-                        const std::vector<std::string>& overrides = {}, Scope scope = Scope::step);
+                        const std::vector<std::string>& overrides = {}, Scope scope = Scope::step,
+                        std::shared_ptr<const Calibration> calibration = nullptr);
+
+/// `plan` as `phase` of the run changes it; dp takes the GPUs that remain.
+void apply_phase(const RunPlan::Phase& phase, std::int64_t gpus, TrainingPlan& plan);
 
 /// Adds a fault from the command line: "gpu 29.2 clock 1200 MHz at 2 h". Throws ScenarioError.
 void inject_fault(Scenario& scenario, const std::string& text);

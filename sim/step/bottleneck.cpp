@@ -15,22 +15,40 @@ std::string place_of(const Links& links, LinkId link) {
     }
 }
 
-Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Rate cap) {
-    Rate narrowest = 0;
+namespace {
+
+struct Narrowest {
+    Rate rate = 0;
     LinkId where{};
+};
+
+Narrowest narrowest_of(const Links& links, const std::vector<LinkUse>& demand) {
+    Narrowest narrowest;
     for (const LinkUse& use : demand) {
-        const auto rate =
-            static_cast<Rate>((static_cast<__int128>(links.capacity[index(use.link)]) << 16) / use.coefficient);
-        if (narrowest == 0 || rate < narrowest) {
-            narrowest = rate;
-            where = use.link;
-        }
+        const Rate capacity = links.capacity[index(use.link)];
+        const auto rate = use.coefficient == kCoefficientOne
+                              ? capacity
+                              : static_cast<Rate>((static_cast<__int128>(capacity) << 16) / use.coefficient);
+        if (narrowest.rate == 0 || rate < narrowest.rate)
+            narrowest = {rate, use.link};
     }
-    if (cap > 0 && (narrowest == 0 || cap < narrowest))
+    return narrowest;
+}
+
+}  // namespace
+
+Rate bottleneck_rate(const Links& links, const std::vector<LinkUse>& demand, Rate cap) {
+    const Rate rate = narrowest_of(links, demand).rate;
+    return cap > 0 && (rate == 0 || cap < rate) ? cap : rate;
+}
+
+Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Rate cap) {
+    const Narrowest narrowest = narrowest_of(links, demand);
+    if (cap > 0 && (narrowest.rate == 0 || cap < narrowest.rate))
         return {cap, "channels"};
-    if (narrowest == 0)
+    if (narrowest.rate == 0)
         return {};
-    return {narrowest, links.name[index(where)], place_of(links, where)};
+    return {narrowest.rate, links.name[index(narrowest.where)], place_of(links, narrowest.where)};
 }
 
 }  // namespace fabricast

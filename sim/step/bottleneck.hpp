@@ -19,5 +19,7 @@ std::string place_of(const Links& links, LinkId link);
 
 /// cap 0 = none. Of equally narrow links the first counts.
 Bottleneck bottleneck(const Links& links, const std::vector<LinkUse>& demand, Rate cap);
+/// Its rate alone: names cost.
+Rate bottleneck_rate(const Links& links, const std::vector<LinkUse>& demand, Rate cap);
 
 }  // namespace fabricast

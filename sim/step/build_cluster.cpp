@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sim/scenario/calibration.hpp"
 #include "sim/step/build_server.hpp"
 #include "sim/step/step_faults.hpp"
 #include "topologies/builders/degradation.hpp"
@@ -150,6 +151,8 @@ CommFacts comm_facts(const Scenario& s, const Cluster& cluster) {
                          .slot_us = s.network->slot_us,
                          .channel_gb_per_s = s.gpu.network_channel_bytes_per_s * 1e-9};
     }
+    if (s.calibration)
+        apply(*s.calibration, s.node.network, facts);
     return facts;
 }
 

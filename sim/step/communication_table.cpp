@@ -113,13 +113,18 @@ std::vector<CommRow> communication_table(const CompiledStep& step, const Cluster
                 row.bytes = std::max(row.bytes, half.bytes);
         }
         Picoseconds slowest = 0;
+        std::pair<Rate, Picoseconds> before;  // most routes are like the one before
         for (std::size_t i = 0; i < step.message_routes; ++i) {
             const program::Route& route = p.routes[i];
-            const Bottleneck b = bottleneck(cluster.links(), p.demands[route.demand], route.cap);
-            const Picoseconds time = route.latency + engine::Network::duration(row.bytes, b.rate);
+            const Rate rate = bottleneck_rate(cluster.links(), p.demands[route.demand], route.cap);
+            if (before == std::pair{rate, route.latency})
+                continue;
+            before = {rate, route.latency};
+            const Picoseconds time = route.latency + engine::Network::duration(row.bytes, rate);
             if (time <= slowest)
                 continue;
             slowest = time;
+            const Bottleneck b = bottleneck(cluster.links(), p.demands[route.demand], route.cap);
             row.limiting_link = b.name;
             row.limiting_place = b.place;
         }

@@ -90,7 +90,7 @@ public:
 private:
     Picoseconds time(std::uint32_t demand, Rate cap, Bytes bytes) {
         const auto [at, fresh] = rates_.try_emplace({demand, cap}, INT64_MAX);
-        if (const Rate rate = fresh ? bottleneck(links_, p_.demands[demand], cap).rate : 0; rate > 0)
+        if (const Rate rate = fresh ? bottleneck_rate(links_, p_.demands[demand], cap) : 0; rate > 0)
             at->second = rate;
         return engine::Network::duration(bytes, at->second);
     }

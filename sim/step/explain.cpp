@@ -51,7 +51,8 @@ private:
     /// Nothing when the re-run does not end (then it is no ceiling).
     std::optional<StepResult> simulate(const CompiledStep& compiled, const Program& program,
                                        const std::vector<Rate>& capacity) {
-        const StepRun run = run_program(program, capacity, options_.fold);
+        const StepRun run = run_program(program, capacity, options_.fold,
+                                        {.quantum = scenario_.quantum, .fold_time = options_.fold_time});
         out_.events += run.engine.events;
         if (run.engine.outcome != engine::Outcome::done)
             return std::nullopt;

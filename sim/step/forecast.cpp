@@ -130,14 +130,16 @@ WaitingSplit waiting_split(const StepResult& run, const StepResult& equal) {
 namespace {
 
 // Equal stages tell no ranks apart that were alike before: what was folded stays folded.
-void split_waiting(Result& result, const BuiltStep& built, const StepRun& run) {
+void split_waiting(Result& result, const BuiltStep& built, const StepRun& run, bool fold_time) {
     if (built.compiled.stages.size() < 2)
         return;
     program::Program program = run.is_folded ? run.folded : built.compiled.program;
     equal_stages(program);
     StepRun again;
     again.rows = run.rows;
-    again.engine = engine::Engine(program, run.is_folded ? run.capacity : built.cluster.links().capacity).run();
+    const std::vector<Rate>& capacity = run.is_folded ? run.capacity : built.cluster.links().capacity;
+    again.engine =
+        engine::Engine(program, capacity, {.quantum = result.scenario->quantum, .fold_time = fold_time}).run();
     if (again.engine.outcome != engine::Outcome::done)
         return;
     StepResult equal;
@@ -227,11 +229,16 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
 
     engine::EngineOptions engine_options;
     engine_options.track_path = options.critical_path;
+    engine_options.fold_time = options.fold_time;
+    engine_options.quantum = scenario.quantum;
     const StepRun step_run = run_program(compiled.program, cluster.links().capacity, options.fold, engine_options);
     const engine::EngineResult& run = step_run.engine;
     result.events = run.events;
     result.fingerprint = run.fingerprint;
     result.ranks_simulated = step_run.rows.size();
+    if (scenario.quantum > 0)
+        result.quantum = {run.batching.completions, run.batching.put_off, run.batching.held, run.batching.longest,
+                          run.late};
     if (run.outcome != engine::Outcome::done) {
         result.verdict = run.outcome == engine::Outcome::deadlock ? "deadlock" : "mismatch";
         result.failure = run.message;
@@ -239,7 +246,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     }
     fill_step(result.step, step_run, compiled);
     if (options.split_waiting)
-        split_waiting(result, *built, step_run);
+        split_waiting(result, *built, step_run, options.fold_time);
     if (options.critical_path)
         fill_critical_path(result, run, step_run.is_folded ? step_run.folded : compiled.program);
     result.hints = limit_hints(result);

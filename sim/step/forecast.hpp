@@ -23,6 +23,8 @@ struct ForecastOptions {
     bool split_waiting = false;  ///< pipelines: re-run with equal stages, to tell imbalance from warm-up and drain
     bool fold = true;            ///< simulate one rank of each class (models/program/fold.hpp), and jobs without the
                                  ///< stretches that repeat; same result, except Result::events and what was simulated
+    bool fold_time = true;       ///< replay what recurs inside a step (sim/engine/passage.hpp); same result, except
+                                 ///< Result::events
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).

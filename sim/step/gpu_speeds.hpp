@@ -6,7 +6,8 @@
 
 namespace fabricast {
 
-/// Sets Rank::slowness: drawn GPU by GPU, or of the expected slowest alone. The program has ranks.
+/// Sets Rank::slowness: drawn GPU by GPU, or of the expected slowest alone; of every stage's where fp8 scales keep replicas
+/// in step. The program has ranks.
 void set_gpu_speeds(const Scenario& scenario, program::Program& program);
 
 }  // namespace fabricast

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "sim/scenario/scenario.hpp"
 
 namespace fabricast {
+
+namespace campaign {
+struct CampaignReport;
+}
 
 struct StageMemory {
     int stage = 0;
@@ -85,6 +90,13 @@ struct JobResult {
     std::vector<Picoseconds> steps;       ///< of rank 0, of those simulated, in order
 };
 
+/// What Scenario::quantum put off (sim/engine/network.hpp).
+struct QuantumResult {
+    std::uint64_t completions = 0, put_off = 0, held = 0;
+    Picoseconds longest = 0;  ///< of these waits
+    Picoseconds late = 0;     ///< an exact step is at most so much shorter; -1: not known
+};
+
 struct CriticalEntry {
     std::string what;
     Picoseconds ps = 0;
@@ -105,7 +117,9 @@ struct Result {
     std::vector<CommRow> communication;
     std::vector<CriticalEntry> critical_path;  ///< by account and phase, longest first; may be empty
     std::uint64_t events = 0, fingerprint = 0, ranks_simulated = 0;
-    std::vector<std::string> hints;  ///< what would fit, what limits
+    std::optional<QuantumResult> quantum;                      ///< where one was set and the step ran
+    std::shared_ptr<const campaign::CampaignReport> campaign;  ///< of a run with faults, by sim/campaign; null: none
+    std::vector<std::string> hints;                            ///< what would fit, what limits
 };
 
 }  // namespace fabricast

@@ -23,7 +23,12 @@ StepRun run_program(const program::Program& program, std::span<const Rate> capac
             return out;
     }
     out.is_folded = false;
+    options.fold_time = options.fold_time && !fold;
     out.engine = engine::Engine(program, capacity, options).run();
+    if (out.engine.outcome != engine::Outcome::done && options.fold_time) {
+        options.fold_time = false;
+        out.engine = engine::Engine(program, capacity, options).run();
+    }
     out.rows.clear();
     for (std::uint32_t rank = 0; rank < program.ranks.size(); ++rank)
         out.rows.push_back({rank, 1});

@@ -1,7 +1,8 @@
 // Runs a program, folded or rank by rank.
 //
-// Both ways give the same picoseconds, accounts and fingerprint (models/program/fold.hpp); only what is simulated differs.
-// A run that fails is repeated rank by rank, so that its message names ranks.
+// Both ways give the same picoseconds, accounts and fingerprint (models/program/fold.hpp, and for folding in time
+// sim/engine/passage.hpp); only what is simulated differs. A run that fails is repeated rank by rank and without replays, so
+// that its message names ranks and what they did at that moment.
 #pragma once
 
 #include <cstdint>

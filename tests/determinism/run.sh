@@ -3,7 +3,7 @@
 #   - twice in a row,
 #   - from the release, the debug (ASan + UBSan) and, where clang++ exists, the clang build,
 #   - with glibc's FMA and AVX2 variants of libm switched off,
-#   - folded and, but for the counts of the engine, with every rank simulated.
+#   - folded and, but for the counts of the engine, with every rank and with every operation simulated.
 # Usage: run.sh               builds release, debug and clang with ./dev, then compares
 #        run.sh BINARY...     compares these; the first one is the reference
 # Exit code 0: all equal, 1: a difference, 70: a build failed.
@@ -73,6 +73,10 @@ for scenario in "${scenarios[@]}"; do
     grep -v -e '"events"' -e '"ranks_simulated"' "$reference" >"$scratch/folded"
     grep -v -e '"events"' -e '"ranks_simulated"' "$scratch/ranks" >"$scratch/whole"
     cmp -s "$scratch/folded" "$scratch/whole" || differs "$scenario, every rank" "$scratch/folded" "$scratch/whole"
+    result "${binaries[0]}" "$scenario" "$scratch/operations" --no-time-fold
+    grep -v '"events"' "$reference" >"$scratch/folded"
+    grep -v '"events"' "$scratch/operations" >"$scratch/whole"
+    cmp -s "$scratch/folded" "$scratch/whole" || differs "$scenario, every operation" "$scratch/folded" "$scratch/whole"
     echo "$scenario: $(tail -n 1 "$reference"), ${#binaries[@]} builds compared" >&2
 done
 if [ $status -eq 0 ]; then

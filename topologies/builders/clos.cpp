@@ -87,6 +87,22 @@ public:
         return true;
     }
 
+    bool append_levels(NicId nic, std::vector<LinkId>& out) const override {
+        if (places_.planes > 1 || routing_.separate_links()) {
+            return false;
+        }
+        const auto n = static_cast<std::uint32_t>(nic);
+        const std::uint32_t leaf = places_.leaf(n / places_.nics, n % places_.nics);
+        out.push_back(LinkId{first_leaf_link_ + 2 * leaf});
+        out.push_back(LinkId{first_leaf_link_ + 2 * leaf + 1});
+        if (places_.blocks > 1) {
+            const std::uint32_t block = block_link(places_.block_of_leaf(leaf), 0, 0, 0);
+            out.push_back(LinkId{block});
+            out.push_back(LinkId{block + 1});
+        }
+        return true;
+    }
+
 private:
     std::uint32_t block_link(std::uint32_t block, std::uint32_t plane, std::uint32_t spine, std::uint32_t core) const {
         return first_block_link_ + 2 * (((block * places_.planes + plane) * spines_ + spine) * cores_ + core);
@@ -115,7 +131,7 @@ public:
         share_ = clos.routing.spreading == Spreading::adaptive ? clos.routing.adaptive_efficiency : 1;
     }
 
-    void add_leaves(const std::vector<std::vector<VertexId>>& nics) {
+    void add_leaves() {
         for (std::uint32_t leaf = 0; leaf < places_.leaves(); ++leaf) {
             leaves_.push_back(builder_.add_switch(VertexKind::leaf, leaf_name(leaf) + " leaf"));
         }
@@ -123,9 +139,9 @@ public:
             for (std::uint32_t nic = 0; nic < places_.nics; ++nic) {
                 const auto leaf = leaves_[places_.leaf(n, nic)];
                 const double rate = clos_.nic_bytes_per_s[nic];
-                builder_.add_link(nics[n][nic], leaf, {.bytes_per_s = rate, .latency_s = clos_.nic_latency_s});
-                builder_.add_link(leaf, nics[n][nic],
-                                  {.bytes_per_s = rate, .latency_s = clos_.switch_latency_s + clos_.nic_latency_s});
+                builder_.add_nic_cable(
+                    NicId{n * places_.nics + nic}, leaf, {.bytes_per_s = rate, .latency_s = clos_.nic_latency_s},
+                    {.bytes_per_s = rate, .latency_s = clos_.switch_latency_s + clos_.nic_latency_s});
             }
         }
     }
@@ -268,13 +284,13 @@ void check_clos(const Clos& clos) {
     }
 }
 
-Cluster freeze_under_clos(ClusterBuilder&& builder, const Clos& clos, const std::vector<std::vector<VertexId>>& nics) {
+Cluster freeze_under_clos(ClusterBuilder&& builder, const Clos& clos) {
     builder.set_routing(clos.routing);
     if (clos.nics_per_node == 0) {
         return std::move(builder).freeze();
     }
     Levels levels(builder, clos);
-    levels.add_leaves(nics);
+    levels.add_leaves();
     if (clos.levels == 1) {
         return std::move(builder).freeze();
     }

@@ -43,8 +43,7 @@ struct Clos {
 /// Throws std::invalid_argument with the offending field and value.
 void check_clos(const Clos& clos);
 
-/// Adds leaves, NIC links and the switches above to servers whose NIC vertices are given, [node][nic]; freezes.
-Cluster freeze_under_clos(ClusterBuilder&& builder, const Clos& clos,
-                          const std::vector<std::vector<ClusterBuilder::VertexId>>& nics);
+/// Adds leaves, NIC links and the switches above to servers; freezes.
+Cluster freeze_under_clos(ClusterBuilder&& builder, const Clos& clos);
 
 }  // namespace fabricast

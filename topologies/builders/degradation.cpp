@@ -60,14 +60,15 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }
 
 [[noreturn]] void refuse_unknown(const Cluster& cluster, const std::string& what) {
-    const std::vector<std::string>& names = cluster.links().name;
+    const LinkNames& names = cluster.links().name;
     // Long lists are thinned by length before the costly comparison; the first of equals is named.
     std::optional<std::size_t> best;
     std::size_t least = std::max<std::size_t>(3, what.size() / 3) + 1;
     for (std::size_t i = 0; i < names.size(); ++i) {
-        const std::size_t gap = std::max(names[i].size(), what.size()) - std::min(names[i].size(), what.size());
+        const std::string name = names[i];
+        const std::size_t gap = std::max(name.size(), what.size()) - std::min(name.size(), what.size());
         if (gap < least) {
-            const std::size_t edits = distance(what, names[i]);
+            const std::size_t edits = distance(what, name);
             if (edits < least) {
                 least = edits;
                 best = i;
@@ -144,7 +145,7 @@ std::vector<LinkId> links_named(const Cluster& cluster, const std::string& what)
         }
     }
     if (found.empty()) {
-        const std::vector<std::string>& names = cluster.links().name;
+        const LinkNames& names = cluster.links().name;
         for (std::size_t i = 0; i < names.size(); ++i) {
             if (names[i] == what) {
                 found.push_back(LinkId{static_cast<std::uint32_t>(i)});

@@ -56,8 +56,8 @@ void check(const NodeShape& node, std::uint32_t nodes, std::uint32_t planes) {
     }
 }
 
-/// Adds a server's inside; returns its NIC vertices. GPUs and NICs of one rail sit on one PCIe switch.
-Vertices add_node(ClusterBuilder& builder, const NodeShape& node, std::uint32_t planes, NodeId id) {
+/// Adds a server's inside. GPUs and NICs of one rail sit on one PCIe switch.
+void add_node(ClusterBuilder& builder, const NodeShape& node, std::uint32_t planes, NodeId id) {
     Vertices gpus, nics, switches;
     for (std::uint32_t g = 0; g < node.gpus; ++g) {
         gpus.push_back(builder.add_gpu(id));
@@ -90,7 +90,6 @@ Vertices add_node(ClusterBuilder& builder, const NodeShape& node, std::uint32_t 
         const auto first = nics.begin() + g % rails * planes;
         builder.use_nics(gpus[g], Vertices(first, first + planes));
     }
-    return nics;
 }
 
 Cluster build(const NodeShape& node, Clos clos) {
@@ -101,12 +100,9 @@ Cluster build(const NodeShape& node, Clos clos) {
     check_clos(clos);
     ClusterBuilder builder;
     builder.reserve(std::size_t{clos.nodes} * (4 * node.gpus + 2 * node.nics));
-    std::vector<Vertices> nics;
-    nics.reserve(clos.nodes);
-    for (std::uint32_t n = 0; n < clos.nodes; ++n) {
-        nics.push_back(add_node(builder, node, clos.planes, NodeId{n}));
-    }
-    return freeze_under_clos(std::move(builder), clos, nics);
+    add_node(builder, node, clos.planes, NodeId{0});
+    builder.repeat_server(clos.nodes - 1);
+    return freeze_under_clos(std::move(builder), clos);
 }
 
 Cluster build(const ServerShape& server, Clos clos) {
@@ -119,8 +115,13 @@ Cluster build(const ServerShape& server, Clos clos) {
     }
     check_clos(clos);
     ClusterBuilder builder;
-    const auto nics = add_servers(builder, server, clos.nodes);
-    return freeze_under_clos(std::move(builder), clos, nics);
+    if (server.nodes_per_nvlink_domain > 1) {
+        add_servers(builder, server, clos.nodes);
+    } else {
+        add_servers(builder, server, 1);
+        builder.repeat_server(clos.nodes - 1);
+    }
+    return freeze_under_clos(std::move(builder), clos);
 }
 
 Clos clos_of(const RailFatTree& fabric) {

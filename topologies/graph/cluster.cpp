@@ -77,6 +77,59 @@ void Cluster::network_route(NicId from, NicId to, std::uint64_t flow, std::vecto
     }
 }
 
+void Cluster::place_ends() {
+    ends_.clear();
+    if (!router_ || !has_nvswitch() || rails_apart_ || nics_per_node_ == 0) {
+        return;
+    }
+    std::vector<LinkId> out, levels, in;
+    for (std::uint32_t g = 0; g < gpu_count(); ++g) {
+        const GpuId gpu{g};
+        const std::span<const NicId> nics = nics_of(gpu);
+        out.clear();
+        levels.clear();
+        in.clear();
+        if (nics.size() != 1 || path_type(gpu, nics.front()) == PathType::dis ||
+            !router_->append_levels(nics.front(), levels)) {
+            ends_.clear();
+            return;
+        }
+        append_inside(node_of(gpu), local_index(gpu), gpus_per_node_ + local_index(nics.front()), out);
+        out.push_back(nic_up(nics.front()));
+        in.push_back(nic_down(nics.front()));
+        append_inside(node_of(gpu), gpus_per_node_ + local_index(nics.front()), local_index(gpu), in);
+        if (g == 0) {
+            ends_outside_ = static_cast<std::uint32_t>(out.size());
+            ends_levels_ = static_cast<std::uint32_t>(levels.size());
+            ends_.reserve(std::size_t{gpu_count()} * (2 * ends_outside_ + ends_levels_));
+        }
+        if (out.size() != ends_outside_ || in.size() != ends_outside_ || levels.size() != ends_levels_) {
+            ends_.clear();
+            return;
+        }
+        ends_.insert(ends_.end(), out.begin(), out.end());
+        ends_.insert(ends_.end(), levels.begin(), levels.end());
+        ends_.insert(ends_.end(), in.begin(), in.end());
+    }
+}
+
+/// To a GPU behind another NIC.
+void Cluster::append_ends(GpuId from, GpuId to, std::vector<LinkId>& out) const {
+    const Ends a = ends(from), b = ends(to);
+    out.insert(out.end(), a.out.begin(), a.out.end());
+    std::size_t climbed = a.levels.size();
+    while (climbed > 0 && a.levels[climbed - 2] == b.levels[climbed - 2]) {
+        climbed -= 2;
+    }
+    for (std::size_t level = 0; level < climbed; level += 2) {
+        out.push_back(a.levels[level]);
+    }
+    for (std::size_t level = climbed; level > 0; level -= 2) {
+        out.push_back(b.levels[level - 1]);
+    }
+    out.insert(out.end(), b.in.begin(), b.in.end());
+}
+
 /// Between servers: the first pair of NICs that meet.
 void Cluster::append_between(GpuId from, GpuId to, std::uint64_t flow, std::vector<LinkId>& out) const {
     const std::size_t before = out.size();
@@ -101,6 +154,8 @@ void Cluster::route(GpuId from, GpuId to, std::uint64_t flow, std::vector<LinkId
     if (share_nvswitch(from, to)) {
         out.push_back(nvlink_up(from));
         out.push_back(nvlink_down(to));
+    } else if (has_ends() && node_of(from) != node_of(to)) {
+        append_ends(from, to, out);
     } else if (node_of(from) == node_of(to)) {
         append_inside(node_of(from), local_index(from), local_index(to), out);
     } else if (rails_apart_ && local_index(from) != local_index(to)) {

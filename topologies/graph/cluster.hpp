@@ -90,6 +90,23 @@ public:
     void route(GpuId from, GpuId to, std::vector<LinkId>& out) const { route(from, to, 0, out); }
     void route(GpuId from, GpuId to, std::uint64_t flow, std::vector<LinkId>& out) const;
 
+    /// The links a GPU's routes to GPUs behind other NVSwitches are made of, where they all follow from them: out of the
+    /// GPU to its NIC's switch, the levels above (router.hpp), into the GPU from its NIC's switch.
+    struct Ends {
+        std::span<const LinkId> out, levels, in;
+    };
+    /// True where routes follow from ends: one NIC a GPU, an NVSwitch, a fabric of levels.
+    bool has_ends() const { return !ends_.empty(); }
+    /// Precondition: has_ends().
+    Ends ends(GpuId gpu) const {
+        const LinkId* first = ends_.data() + index(gpu) * (2 * ends_outside_ + ends_levels_);
+        return {{first, ends_outside_},
+                {first + ends_outside_, ends_levels_},
+                {first + ends_outside_ + ends_levels_, ends_outside_}};
+    }
+    /// GPUs of equal number are on one NVSwitch. Precondition: has_nvswitch().
+    std::uint32_t nvswitch_of(GpuId gpu) const { return nvswitch_[index(gpu)]; }
+
     /// Sum of link latencies along a route.
     Picoseconds latency(std::span<const LinkId> links) const;
 
@@ -102,6 +119,8 @@ private:
     const ServerRoutes& server_routes(NodeId node) const;
     bool share_nvswitch(GpuId a, GpuId b) const { return has_nvswitch() && nvswitch_[index(a)] == nvswitch_[index(b)]; }
     void append_inside(NodeId node, std::uint32_t from_end, std::uint32_t to_end, std::vector<LinkId>& out) const;
+    void place_ends();
+    void append_ends(GpuId from, GpuId to, std::vector<LinkId>& out) const;
     bool append_network(NicId from, NicId to, std::uint64_t flow, std::vector<LinkId>& out) const;
     void append_between(GpuId from, GpuId to, std::uint64_t flow, std::vector<LinkId>& out) const;
 
@@ -121,6 +140,8 @@ private:
     std::vector<Server> servers_;  ///< [node]
     std::vector<ServerRoutes> server_routes_;
     std::unique_ptr<Router> router_;
+    std::vector<LinkId> ends_;  ///< [gpu][out, levels, in]; empty where routes do not follow from them
+    std::uint32_t ends_outside_ = 0, ends_levels_ = 0;
 };
 
 }  // namespace fabricast

@@ -32,8 +32,8 @@ bool ClusterBuilder::needs_network(const Cluster& cluster) const {
 }
 
 /// One network of switches (a strong component) holds a NIC of every GPU, or of every GPU of equal position.
-/// Returns a router that searches the fabric.
-std::unique_ptr<Router> ClusterBuilder::check_fabric(const Cluster& cluster) const {
+/// Returns a router that searches the fabric, where one is wanted.
+std::unique_ptr<Router> ClusterBuilder::check_fabric(const Cluster& cluster, bool wants_router) const {
     std::vector<std::uint32_t> fabric_index(boost::num_vertices(graph_), 0);
     std::uint32_t switches = 0;
     for (VertexId v = 0; v < boost::num_vertices(graph_); ++v) {
@@ -52,13 +52,19 @@ std::unique_ptr<Router> ClusterBuilder::check_fabric(const Cluster& cluster) con
         (up ? switch_up : switch_down)[std::size_t{nic.node} * cluster.nics_per_node_ + nic.local] =
             fabric_index[up ? to : from];
     });
+    for (std::size_t i = 0; i < nic_switch_.size(); ++i) {
+        switch_up[i] = switch_down[i] = fabric_index[nic_switch_[i]];
+    }
     for (std::size_t i = 0; i < switch_up.size(); ++i) {
         if (switch_up[i] != switch_down[i]) {
             throw std::invalid_argument(fmt::format("node {} nic {}: its links up and down lead to different switches",
                                                     i / cluster.nics_per_node_, i % cluster.nics_per_node_));
         }
     }
-    auto router = std::make_unique<BfsRouter>(fabric, switch_up, routing_);
+    std::unique_ptr<Router> router;
+    if (wants_router) {
+        router = std::make_unique<BfsRouter>(fabric, switch_up, routing_);
+    }
     if (!needs_network(cluster)) {
         return router;
     }
@@ -71,7 +77,12 @@ std::unique_ptr<Router> ClusterBuilder::check_fabric(const Cluster& cluster) con
         for (const NicId nic : cluster.nics_of(GpuId{position})) {
             common.insert(component[switch_up[index(nic)]]);
         }
+        const std::uint32_t of_first = component[switch_up[index(cluster.nic_of(GpuId{position}))]];
         for (std::uint32_t g = position; g < cluster.gpu_count(); g += positions) {
+            if (common.size() == 1 && component[switch_up[index(cluster.nic_of(GpuId{g}))]] == of_first &&
+                common.count(of_first) != 0) {
+                continue;  // as most are
+            }
             std::set<std::uint32_t> still;
             for (const NicId nic : cluster.nics_of(GpuId{g})) {
                 const std::uint32_t network = component[switch_up[index(nic)]];
@@ -82,13 +93,10 @@ std::unique_ptr<Router> ClusterBuilder::check_fabric(const Cluster& cluster) con
             if (still.empty()) {
                 const NicId first = cluster.nic_of(GpuId{position}), other = cluster.nic_of(GpuId{g});
                 std::vector<LinkId> unused;
-                const bool there = router->append_fabric_links(first, other, 0, unused);
-                const auto name = [&](NicId nic) {
-                    return vertex_name(nics_[index(cluster.node_of(nic))][cluster.local_index(nic)]);
-                };
+                const bool there = BfsRouter(fabric, switch_up, routing_).append_fabric_links(first, other, 0, unused);
                 throw std::invalid_argument(
                     fmt::format("no route from {} to {}: their switches are not connected in this direction",
-                                name(there ? other : first), name(there ? first : other)));
+                                nic_name(there ? other : first), nic_name(there ? first : other)));
             }
             common.swap(still);
         }

@@ -51,7 +51,7 @@ void ClusterBuilder::check_counts() const {
             refuse("node {} has {} NICs, node 0 has {}: all nodes need the same number", node, node_nics, nics);
         }
     }
-    if (nics > 0 && gpus % nics != 0 && nics_of_gpus_.size() < gpus * gpus_.size()) {
+    if (nics > 0 && gpus % nics != 0 && nics_of_gpus_.size() < gpus * gpus_.size()) {  // copies are told with the first
         refuse("{} GPUs and {} NICs a node: GPUs must be a multiple of NICs, or the NICs of each GPU be given", gpus,
                nics);
     }
@@ -95,6 +95,19 @@ void ClusterBuilder::place_links(Cluster& cluster) const {
             place(up ? cluster.nic_up_ : cluster.nic_down_, nic_total, nic_index(up ? from : to), edge);
         }
     });
+    for (auto* links : {&cluster.nvlink_up_, &cluster.nvlink_down_, &cluster.pcie_up_, &cluster.pcie_down_}) {
+        for (std::size_t i = cluster.gpus_per_node_; copies_ > 0 && i < links->size(); ++i) {
+            const LinkId first = (*links)[i - cluster.gpus_per_node_];
+            (*links)[i] = first == kNoLink ? kNoLink : LinkId{static_cast<std::uint32_t>(index(first)) + server_links_};
+        }
+    }
+    if (!nic_up_.empty()) {
+        if (!cluster.nic_up_.empty() || !cluster.nic_down_.empty()) {
+            refuse("NICs are linked by vertex and by number");
+        }
+        cluster.nic_up_ = nic_up_;
+        cluster.nic_down_ = nic_down_;
+    }
 }
 
 void ClusterBuilder::check_links_complete(const Cluster& cluster) const {
@@ -121,7 +134,7 @@ void ClusterBuilder::check_links_complete(const Cluster& cluster) const {
 }
 
 void ClusterBuilder::place_nvlink_domains(Cluster& cluster) const {
-    const std::uint32_t gpus = cluster.gpu_count();
+    const std::uint32_t gpus = copies_ > 0 ? cluster.gpus_per_node_ : cluster.gpu_count();  // with vertices
     const auto gpu_of = [&](const ClusterVertex& v) { return v.node * cluster.gpus_per_node_ + v.local; };
     std::vector<std::uint32_t> parent(gpus);
     for (std::uint32_t g = 0; g < gpus; ++g) {
@@ -154,6 +167,7 @@ void ClusterBuilder::place_nvlink_domains(Cluster& cluster) const {
         join(gpu, first_on_switch[to]);
     });
     std::vector<std::uint32_t> number(gpus, 0);
+    cluster.nvlink_domain_.reserve(cluster.gpu_count());
     for (std::uint32_t g = 0; g < gpus; ++g) {
         const std::uint32_t first = root(g);
         if (first == g) {
@@ -161,11 +175,23 @@ void ClusterBuilder::place_nvlink_domains(Cluster& cluster) const {
         }
         cluster.nvlink_domain_.push_back(number[first]);
     }
+    if (copies_ > 0) {
+        const std::uint32_t domains = cluster.nvlink_domain_count_;
+        for (std::uint32_t g = gpus; g < cluster.gpu_count(); ++g) {
+            cluster.nvlink_domain_.push_back(cluster.nvlink_domain_[g - gpus] + domains);
+        }
+        cluster.nvlink_domain_count_ = domains * node_count();
+        cluster.nvswitch_.reserve(cluster.gpu_count());
+        for (std::uint32_t g = gpus; cluster.has_nvswitch() && g < cluster.gpu_count(); ++g) {
+            cluster.nvswitch_.push_back(cluster.nvswitch_[g - gpus] + server_vertices_);
+        }
+    }
 }
 
 void ClusterBuilder::place_nics(Cluster& cluster) const {
     const std::uint32_t nics = cluster.nics_per_node_;
-    std::vector<const std::vector<VertexId>*> told(nics_of_gpus_.empty() ? 0 : cluster.gpu_count(), nullptr);
+    const std::uint32_t gpus = copies_ > 0 ? cluster.gpus_per_node_ : cluster.gpu_count();  // with vertices
+    std::vector<const std::vector<VertexId>*> told(nics_of_gpus_.empty() ? 0 : gpus, nullptr);
     for (const auto& [gpu, of_gpu] : nics_of_gpus_) {
         const auto*& entry = told[graph_[gpu].node * cluster.gpus_per_node_ + graph_[gpu].local];
         if (entry != nullptr) {
@@ -176,8 +202,8 @@ void ClusterBuilder::place_nics(Cluster& cluster) const {
     cluster.first_nic_.reserve(cluster.gpu_count() + 1);
     for (std::uint32_t g = 0; g < cluster.gpu_count(); ++g) {
         const std::uint32_t first = g / cluster.gpus_per_node_ * nics;
-        if (!told.empty() && told[g] != nullptr) {
-            for (const VertexId nic : *told[g]) {
+        if (!told.empty() && told[g % gpus] != nullptr) {
+            for (const VertexId nic : *told[g % gpus]) {
                 cluster.gpu_nics_.push_back(NicId{first + graph_[nic].local});
             }
         } else if (nics > 0) {
@@ -189,7 +215,8 @@ void ClusterBuilder::place_nics(Cluster& cluster) const {
 
 /// Inside a server every GPU reaches every other and, where there is a network, its NICs.
 void ClusterBuilder::check_inside_nodes(const Cluster& cluster) const {
-    for (std::uint32_t g = 0; g < cluster.gpu_count(); ++g) {
+    const std::uint32_t gpus = copies_ > 0 ? cluster.gpus_per_node_ : cluster.gpu_count();  // copies are alike
+    for (std::uint32_t g = 0; g < gpus; ++g) {
         const GpuId gpu{g};
         const std::size_t node = index(cluster.node_of(gpu));
         const GpuId first{static_cast<std::uint32_t>(node) * cluster.gpus_per_node_};
@@ -214,7 +241,7 @@ void ClusterBuilder::check_inside_nodes(const Cluster& cluster) const {
 Cluster ClusterBuilder::freeze(std::unique_ptr<Router> router) && {
     check_counts();
     Cluster cluster;
-    cluster.node_count_ = static_cast<std::uint32_t>(gpus_.size());
+    cluster.node_count_ = node_count();
     cluster.gpus_per_node_ = static_cast<std::uint32_t>(gpus_.front().size());
     cluster.nics_per_node_ = nics_.empty() ? 0 : static_cast<std::uint32_t>(nics_.front().size());
     cluster.rails_apart_ = rails_apart_;
@@ -223,13 +250,14 @@ Cluster ClusterBuilder::freeze(std::unique_ptr<Router> router) && {
     check_links_complete(cluster);
     place_nvlink_domains(cluster);
     if (cluster.nics_per_node_ == 0 && needs_network(cluster)) {
-        refuse("{} nodes without a NIC: only a single node can do without", gpus_.size());
+        refuse("{} nodes without a NIC: only a single node can do without", node_count());
     }
     place_nics(cluster);
     place_server_routes(cluster);
     check_inside_nodes(cluster);
-    std::unique_ptr<Router> searching = check_fabric(cluster);
+    std::unique_ptr<Router> searching = check_fabric(cluster, router == nullptr);
     cluster.router_ = router ? std::move(router) : std::move(searching);
+    cluster.place_ends();
     cluster.links_ = std::move(links_);
     graph_.clear();
     gpus_.clear();

@@ -23,6 +23,10 @@ constexpr bool is_switch(VertexKind kind) { return kind == VertexKind::leaf || k
 constexpr bool is_pcie(VertexKind kind) { return kind == VertexKind::pcie_switch || kind == VertexKind::host; }
 constexpr bool is_attachable(VertexKind kind) { return is_pcie(kind) || kind == VertexKind::nic; }
 
+LinkName::Part part_of(VertexKind kind) {
+    return kind == VertexKind::host ? LinkName::Part::host : LinkName::Part::pcie_switch;
+}
+
 /// Kind of a link between two vertices; false when they cannot be linked.
 bool link_kind(VertexKind a, VertexKind b, LinkKind& kind) {
     if (b == VertexKind::gpu || (b == VertexKind::nic && a != VertexKind::gpu)) {
@@ -53,7 +57,6 @@ void ClusterBuilder::reserve(std::size_t links) {
     links_.latency.reserve(links);
     links_.kind.reserve(links);
     links_.parallel.reserve(links);
-    links_.name.reserve(links);
 }
 
 ClusterBuilder::VertexId ClusterBuilder::add_vertex(VertexKind kind, std::uint32_t node, std::uint32_t local) {
@@ -137,48 +140,70 @@ std::string ClusterBuilder::vertex_name(VertexId vertex) const {
     }
 }
 
-std::string ClusterBuilder::composed_link_name(VertexId from, VertexId to) const {
+LinkName ClusterBuilder::link_name(VertexId from, VertexId to, const LinkSpec& spec) const {
     const ClusterVertex& a = graph_[from];
     const ClusterVertex& b = graph_[to];
     const bool up = a.kind == VertexKind::gpu || a.kind == VertexKind::nic;
     const bool down = b.kind == VertexKind::gpu || b.kind == VertexKind::nic;
-    if (up && down) {
-        return fmt::format("node {} gpu {} nvlink to gpu {}", a.node, a.local, b.local);
+    using Form = LinkName::Form;
+    LinkName name;
+    if (!spec.name.empty()) {
+        name.words = spec.name;
+    } else if (up && down) {
+        name = {.form = Form::nvlink_to, .node = a.node, .a = a.local, .b = b.local};
+    } else if (!up && !down) {
+        if (!is_pcie(a.kind) || !is_pcie(b.kind) || a.node != b.node) {
+            name.words = vertex_name(from) + " to " + vertex_name(to);
+            return name;
+        }
+        name = {.form = Form::joined,
+                .a_part = part_of(a.kind),
+                .b_part = part_of(b.kind),
+                .node = a.node,
+                .a = a.local,
+                .b = b.local};
+    } else {
+        const ClusterVertex& end = up ? a : b;
+        const VertexKind other = (up ? b : a).kind;
+        name.node = end.node;
+        name.a = end.local;
+        if (end.kind == VertexKind::nic) {
+            name.form =
+                is_pcie(other) ? (up ? Form::nic_pcie_up : Form::nic_pcie_down) : (up ? Form::nic_up : Form::nic_down);
+        } else {
+            name.form = other == VertexKind::nvswitch ? (up ? Form::nvlink_up : Form::nvlink_down)
+                                                      : (up ? Form::gpu_pcie_up : Form::gpu_pcie_down);
+        }
     }
-    if (!up && !down) {
-        return fmt::format("{} to {}", vertex_name(from), vertex_name(to));
-    }
-    const ClusterVertex& end = up ? a : b;
-    const VertexKind other = (up ? b : a).kind;
-    const char* direction = up ? "up" : "down";
-    if (end.kind == VertexKind::nic) {
-        return fmt::format("node {} nic {} {}{}", end.node, end.local, is_pcie(other) ? "pcie " : "", direction);
-    }
-    return fmt::format("node {} gpu {} {} {}", end.node, end.local, other == VertexKind::nvswitch ? "nvlink" : "pcie",
-                       direction);
+    return name;
 }
 
-LinkId ClusterBuilder::add_flat_link(std::string name, LinkKind kind, const LinkSpec& spec) {
+std::string ClusterBuilder::nic_name(NicId nic) const {
+    const std::size_t nics = nics_.empty() ? 1 : nics_.front().size();
+    return fmt::format("node {} nic {}", index(nic) / nics, index(nic) % nics);
+}
+
+LinkId ClusterBuilder::add_flat_link(const LinkName& name, LinkKind kind, const LinkSpec& spec) {
     if (!(spec.bytes_per_s > 0)) {
-        refuse("link {}: bandwidth {} bytes/s must be a number above 0", name, spec.bytes_per_s);
+        refuse("link {}: bandwidth {} bytes/s must be a number above 0", name.text(), spec.bytes_per_s);
     }
     if (spec.bytes_per_s < 1 || spec.bytes_per_s > kMaxBytesPerS) {
-        refuse("link {}: bandwidth {} bytes/s must lie between 1 byte/s and 4 PB/s", name, spec.bytes_per_s);
+        refuse("link {}: bandwidth {} bytes/s must lie between 1 byte/s and 4 PB/s", name.text(), spec.bytes_per_s);
     }
     if (!(spec.latency_s >= 0 && spec.latency_s <= kMaxLatencyS)) {
-        refuse("link {}: latency {} s must lie between 0 and 1000 s", name, spec.latency_s);
+        refuse("link {}: latency {} s must lie between 0 and 1000 s", name.text(), spec.latency_s);
     }
     if (spec.parallel == 0) {
-        refuse("link {}: needs at least one cable", name);
+        refuse("link {}: needs at least one cable", name.text());
     }
     if (links_.size() >= index(kNoLink)) {
-        refuse("link {}: a cluster holds at most 4294967295 links", name);
+        refuse("link {}: a cluster holds at most 4294967295 links", name.text());
     }
     links_.capacity.push_back(rate_from_bytes_per_s(spec.bytes_per_s));
     links_.latency.push_back(picoseconds_from_s(spec.latency_s));
     links_.kind.push_back(kind);
     links_.parallel.push_back(spec.parallel);
-    links_.name.push_back(std::move(name));
+    links_.name.add(name);
     return LinkId{static_cast<std::uint32_t>(links_.size() - 1)};
 }
 
@@ -200,7 +225,7 @@ LinkId ClusterBuilder::add_link(VertexId from, VertexId to, const LinkSpec& spec
                       (a.kind == VertexKind::host && b.kind == VertexKind::gpu))) {
         refuse("{} to {}: a chip-to-chip link joins a GPU and a host", vertex_name(from), vertex_name(to));
     }
-    edge.link = add_flat_link(spec.name.empty() ? composed_link_name(from, to) : spec.name, edge.kind, spec);
+    edge.link = add_flat_link(link_name(from, to, spec), edge.kind, spec);
     edge.capacity = links_.capacity.back();
     edge.latency = links_.latency.back();
     edge.parallel = spec.parallel;
@@ -213,6 +238,57 @@ LinkId ClusterBuilder::add_cable(VertexId a, VertexId b, const LinkSpec& spec) {
     const LinkId forward = add_link(a, b, spec);
     add_link(b, a, spec);
     return forward;
+}
+
+LinkId ClusterBuilder::add_nic_cable(NicId nic, VertexId leaf, const LinkSpec& up, const LinkSpec& down) {
+    const std::size_t nics = nics_.empty() ? 0 : nics_.front().size();
+    if (index(nic) >= nics * node_count() || !is_switch(graph_[leaf].kind)) {
+        refuse("NIC {} cannot be linked to {}: it is no NIC of a server, or that is no leaf or spine", index(nic),
+               vertex_name(leaf));
+    }
+    if (nic_up_.empty()) {
+        nic_up_.assign(nics * node_count(), kNoLink);
+        nic_down_ = nic_up_;
+        nic_switch_.assign(nic_up_.size(), 0);
+    }
+    if (nic_up_[index(nic)] != kNoLink) {
+        refuse("{} is linked twice: enter parallel cables as one link", nic_name(nic));
+    }
+    LinkName name = {.form = LinkName::Form::nic_up,
+                     .node = static_cast<std::uint32_t>(index(nic) / nics),
+                     .a = static_cast<std::uint32_t>(index(nic) % nics)};
+    nic_up_[index(nic)] = add_flat_link(name, LinkKind::nic, up);
+    name.form = LinkName::Form::nic_down;
+    nic_down_[index(nic)] = add_flat_link(name, LinkKind::nic, down);
+    nic_switch_[index(nic)] = leaf;
+    return nic_up_[index(nic)];
+}
+
+void ClusterBuilder::repeat_server(std::uint32_t copies) {
+    if (copies == 0) {
+        return;
+    }
+    if (gpus_.size() != 1 || copies_ != 0) {
+        refuse("{} servers: the first is repeated, once", node_count());
+    }
+    copies_ = copies;
+    server_links_ = static_cast<std::uint32_t>(links_.size());
+    server_vertices_ = static_cast<std::uint32_t>(boost::num_vertices(graph_));
+    const std::size_t all = std::size_t{server_links_} * (std::size_t{1} + copies);
+    if (all >= index(kNoLink)) {
+        refuse("{} servers of {} links: a cluster holds at most 4294967295 links", node_count(), server_links_);
+    }
+    const auto repeat = [&](auto& values) {
+        values.reserve(std::max(values.capacity(), all));
+        for (std::size_t i = server_links_; i < all; ++i) {
+            values.push_back(values[i - server_links_]);
+        }
+    };
+    repeat(links_.capacity);
+    repeat(links_.latency);
+    repeat(links_.kind);
+    repeat(links_.parallel);
+    links_.name.repeat(0, copies);
 }
 
 void ClusterBuilder::attach(VertexId a, VertexId b) {
@@ -232,7 +308,10 @@ LinkId ClusterBuilder::limit(VertexId host, const LinkSpec& spec) {
     if (graph_[host].kind != VertexKind::host || graph_[host].limit != kNoLink) {
         refuse("{} cannot be limited: only a host can, and once", vertex_name(host));
     }
-    const std::string name = spec.name.empty() ? vertex_name(host) + " throughput" : spec.name;
+    LinkName name = {.form = LinkName::Form::throughput, .node = graph_[host].node, .a = graph_[host].local};
+    if (!spec.name.empty()) {
+        name = {.words = spec.name};
+    }
     graph_[host].limit = add_flat_link(name, LinkKind::host, spec);
     return graph_[host].limit;
 }

@@ -95,8 +95,15 @@ public:
     LinkId add_link(VertexId from, VertexId to, const LinkSpec& spec);
     /// Two links with the same figures; returns the one from a to b, the other has the next LinkId.
     LinkId add_cable(VertexId a, VertexId b, const LinkSpec& spec);
+    /// The cable of a NIC, in two directions; returns that to the switch. For servers that are repeated, whose NICs have no
+    /// vertex. Throws as add_link does.
+    LinkId add_nic_cable(NicId nic, VertexId leaf, const LinkSpec& up, const LinkSpec& down);
     /// Joins PCIe switches, NICs and the host of one server, both ways, without limit.
     void attach(VertexId a, VertexId b);
+
+    /// All servers are built as the only one so far, server 0: `copies` more, with the LinkIds that follow. They have no
+    /// vertices: their NICs are linked by add_nic_cable. Precondition: all links are server 0's, without names of their own.
+    void repeat_server(std::uint32_t copies);
 
     /// A link that everything passing through the host shares, at most one a host.
     LinkId limit(VertexId host, const LinkSpec& spec);
@@ -120,8 +127,10 @@ private:
     VertexId add_vertex(VertexKind kind, std::uint32_t node, std::uint32_t local);
     VertexId add_inside(VertexKind kind, NodeId node, std::uint32_t numa);
     VertexId add_named(VertexKind kind, std::string name);
-    LinkId add_flat_link(std::string name, LinkKind kind, const LinkSpec& spec);
-    std::string composed_link_name(VertexId from, VertexId to) const;
+    LinkId add_flat_link(const LinkName& name, LinkKind kind, const LinkSpec& spec);
+    LinkName link_name(VertexId from, VertexId to, const LinkSpec& spec) const;
+    std::string nic_name(NicId nic) const;
+    std::uint32_t node_count() const { return static_cast<std::uint32_t>(gpus_.size()) + copies_; }
     // topologies/graph/cluster_freeze.cpp
     void check_counts() const;
     void place_links(Cluster& cluster) const;
@@ -132,7 +141,7 @@ private:
     // topologies/graph/cluster_servers.cpp, cluster_fabric.cpp
     void place_server_routes(Cluster& cluster) const;
     bool needs_network(const Cluster& cluster) const;
-    std::unique_ptr<Router> check_fabric(const Cluster& cluster) const;
+    std::unique_ptr<Router> check_fabric(const Cluster& cluster, bool wants_router) const;
 
     ClusterGraph graph_;
     Links links_;
@@ -140,6 +149,11 @@ private:
     std::vector<std::vector<VertexId>> inside_;       ///< [node]: PCIe switches and hosts
     std::vector<std::string> names_;
     std::vector<std::pair<VertexId, std::vector<VertexId>>> nics_of_gpus_;  ///< told by use_nics
+    std::uint32_t copies_ = 0;                                              ///< of server 0
+    std::uint32_t server_links_ = 0;                                        ///< of server 0, where it is repeated
+    std::uint32_t server_vertices_ = 0;
+    std::vector<LinkId> nic_up_, nic_down_;  ///< of add_nic_cable, by NIC
+    std::vector<VertexId> nic_switch_;
     bool rails_apart_ = false;
     RoutingPolicy routing_;
 };

@@ -54,7 +54,8 @@ void ClusterBuilder::place_server_routes(Cluster& cluster) const {
     std::vector<ServerGraph> kinds;
     std::vector<std::uint64_t> hashes;
     std::vector<VertexId> members, nvswitches;
-    for (std::uint32_t node = 0; node < cluster.node_count_; ++node) {
+    const std::uint32_t nodes = copies_ > 0 ? 1 : cluster.node_count_;  // with vertices
+    for (std::uint32_t node = 0; node < nodes; ++node) {
         ServerGraph server;
         server.gpus = cluster.gpus_per_node_;
         server.nics = cluster.nics_per_node_;
@@ -105,6 +106,12 @@ void ClusterBuilder::place_server_routes(Cluster& cluster) const {
             hashes.push_back(hash);
         }
         cluster.servers_.push_back({static_cast<std::uint32_t>(kind), first_link});
+    }
+    cluster.servers_.reserve(cluster.node_count_);
+    for (std::uint32_t node = nodes; node < cluster.node_count_; ++node) {
+        const Cluster::Server before = cluster.servers_.back();
+        cluster.servers_.push_back(
+            {before.routes, before.first_link == kNone ? kNone : before.first_link + server_links_});
     }
 }
 

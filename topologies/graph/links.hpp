@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "topologies/graph/link_names.hpp"
 #include "topologies/graph/units.hpp"
 
 namespace fabricast {
@@ -20,7 +21,7 @@ struct Links {
     std::vector<Picoseconds> latency;  ///< propagation + switching, >= 0
     std::vector<LinkKind> kind;
     std::vector<std::uint32_t> parallel;  ///< physical cables folded into this entry, >= 1
-    std::vector<std::string> name;        ///< "node 3 gpu 5 nvlink up"
+    LinkNames name;                       ///< "node 3 gpu 5 nvlink up", made when asked for
 
     std::size_t size() const { return capacity.size(); }
 };

@@ -23,6 +23,13 @@ public:
     /// Appends the links between the switches of two different NICs and returns true; false, and nothing
     /// appended, when there is no way. Safe to call from several threads.
     virtual bool append_fabric_links(NicId from, NicId to, std::uint64_t flow, std::vector<LinkId>& out) const = 0;
+
+    /// Levels of links above a NIC's switch from which every route follows: it climbs the source's up links to the highest
+    /// level where the two NICs' differ, and comes down the destination's. Appends them, lowest first, up and down of each;
+    /// as many for every NIC. False, and nothing appended, where routes do not follow so.
+    virtual bool append_levels(NicId nic, std::vector<LinkId>& out) const;
 };
+
+inline bool Router::append_levels(NicId, std::vector<LinkId>&) const { return false; }
 
 }  // namespace fabricast

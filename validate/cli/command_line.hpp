@@ -8,7 +8,7 @@
 
 namespace fabricast::validate_cli {
 
-enum ExitCode : int { kDone = 0, kBadInput = 2, kOurBug = 70 };
+enum ExitCode : int { kDone = 0, kBadInput = 2, kOurBug = 70, kInterrupted = 130 };
 
 using Arguments = std::vector<std::string>;
 
@@ -28,6 +28,13 @@ int score_runs(const Arguments& arguments);
 int score_memory(const Arguments& arguments);
 /// fabricast-validate score gemm|attention FILE; arguments after the kind.
 int score_kernels(const std::string& kind, const Arguments& arguments);
+
+/// fabricast-validate score measured FILE ... --calibration SITE.yaml; arguments after the kind.
+int score_measured(const Arguments& arguments);
+/// fabricast-validate measure, ingest, fit; arguments after the verb.
+int measure(const Arguments& arguments);
+int ingest(const Arguments& arguments);
+int fit(const Arguments& arguments);
 
 /// To stdout, whole; throws UsageError when that fails (full disk).
 void print_result(std::string_view text);

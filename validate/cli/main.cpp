@@ -1,9 +1,11 @@
-// One verb a file: score.cpp. Errors of the user end here with exit code 2; any other exception is a defect.
+// One verb a file: measure.cpp, ingest.cpp, fit.cpp, score.cpp. Errors of the user end here with exit code 2; any other exception is a defect.
 #include <cstdio>
 #include <exception>
 
+#include "sim/scenario/scenario.hpp"
 #include "validate/cli/command_line.hpp"
 #include "validate/ingest/ingest_error.hpp"
+#include "validate/measure/session.hpp"
 #include "validate/score/platform.hpp"
 
 int main(int argc, char** argv) {
@@ -19,6 +21,10 @@ int main(int argc, char** argv) {
     } catch (const IngestError& error) {
         return bad_input(error);
     } catch (const PlatformError& error) {
+        return bad_input(error);
+    } catch (const MeasureError& error) {
+        return bad_input(error);
+    } catch (const ScenarioError& error) {
         return bad_input(error);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\nthis is a bug in fabricast-validate\n", error.what());

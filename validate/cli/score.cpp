@@ -38,6 +38,8 @@ int score(const Arguments& arguments) {
         return score_runs(Arguments(arguments.begin() + 1, arguments.end()));
     if (!arguments.empty() && arguments.front() == "memory")
         return score_memory(Arguments(arguments.begin() + 1, arguments.end()));
+    if (!arguments.empty() && arguments.front() == "measured")
+        return score_measured(Arguments(arguments.begin() + 1, arguments.end()));
     if (!arguments.empty() && (arguments.front() == "gemm" || arguments.front() == "attention"))
         return score_kernels(arguments.front(), Arguments(arguments.begin() + 1, arguments.end()));
     po::options_description named("options");
@@ -71,9 +73,9 @@ int score(const Arguments& arguments) {
     const auto words =
         values.count("words") > 0 ? values["words"].as<std::vector<std::string>>() : std::vector<std::string>();
     if (words.empty() || words.front() != "nccl") {
-        throw UsageError(
-            fmt::format("fabricast-validate score: {}; known are nccl, runs, memory, gemm and attention; usage: {}",
-                        words.empty() ? "what to score is missing" : "unknown kind `" + words.front() + "`", kUsage));
+        throw UsageError(fmt::format(
+            "fabricast-validate score: {}; known are nccl, runs, memory, gemm, attention and measured; usage: {}",
+            words.empty() ? "what to score is missing" : "unknown kind `" + words.front() + "`", kUsage));
     }
     const std::vector<std::string> files(words.begin() + 1, words.end());
     if (files.empty()) {

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "models/compute/attention.hpp"
 #include "models/compute/compute_model.hpp"
+#include "models/compute/gemm.hpp"
 #include "validate/ingest/csv.hpp"
 
 namespace fabricast {
@@ -90,37 +92,36 @@ std::string attention_key(const std::string& kernel, const GpuSpec& gpu) {
 
 }  // namespace
 
-KernelScore score_gemm(const std::filesystem::path& path) {
+KernelPoints read_gemm_points(const std::filesystem::path& path) {
     const Csv table = Csv::read(path);
-    KernelScore score;
-    score.what = "gemm";
-    Errors errors;
+    KernelPoints out;
     for (std::size_t row = 0; row < table.size(); ++row) {
         const std::string &name = table.text(row, "gpu"), &dtype = table.text(row, "dtype");
         const std::string notes = text_if(table, row, "notes");
         const GpuSpec* gpu = gpu_named(name);
         const bool fp8 = dtype == "fp8" || dtype == "fp8_block";
         if (gpu == nullptr) {
-            ++score.left_out["GPU not in the catalogue: " + name];
+            ++out.left_out["GPU not in the catalogue: " + name];
             continue;
         }
         if (!(fp8 || dtype == "bf16" || dtype == "fp16") || (fp8 && !(gpu->peak_fp8 > 0))) {
-            ++score.left_out["type not priced: " + dtype];
+            ++out.left_out["type not priced: " + dtype];
             continue;
         }
         if (notes.find("ZERO") != std::string::npos || notes.find("not randomised") != std::string::npos) {
-            ++score.left_out["operands never filled"];
+            ++out.left_out["operands never filled"];
             continue;
         }
         if (table.has("batch_or_groups") && table.integer(row, "batch_or_groups") != 1) {
-            ++score.left_out["grouped"];
+            ++out.left_out["grouped"];
             continue;
         }
         if (text_if(table, row, "source").find("MAMF") != std::string::npos) {
-            ++score.left_out["best shape of a search, not a typical one"];
+            ++out.left_out["best shape of a search, not a typical one"];
             continue;
         }
-        Kernel kernel;
+        KernelPoint point;
+        Kernel& kernel = point.kernel;
         kernel.kind = KernelKind::gemm;
         kernel.m = table.integer(row, "m");
         kernel.n = table.integer(row, "n");
@@ -128,50 +129,46 @@ KernelScore score_gemm(const std::filesystem::path& path) {
         kernel.precision = fp8 ? Precision::fp8 : Precision::bf16;
         kernel.accumulate_fp32 = notes.find("accumulate=True") != std::string::npos;
         const std::string protocol = text_if(table, row, "protocol");
-        const bool sustained = protocol == "sustained" || notes.find("sustained") != std::string::npos;
-        const ComputeModel model(*gpu, {.attention = gpu->attention.begin()->first, .sustained = false});
-        const KernelTime time = model.time(kernel);
-        double predicted = time.total_s / (sustained ? loop_rate(*gpu) : 1);
-        if (fp8) {
-            Kernel cast;
-            cast.bytes = 3 * kernel.m * kernel.k;
-            predicted += model.time(cast).total_s;
-        }
-        const auto measured = measured_s(table, row, time.flops);
+        point.sustained = protocol == "sustained" || notes.find("sustained") != std::string::npos;
+        point.gpu = gpu;
+        point.where = fmt::format("line {}", table.line(row));
+        point.group = fmt::format("{} {}{}", name, dtype, point.sustained ? " sustained" : "");
+        if (fp8)
+            point.extra_bytes = 3 * kernel.m * kernel.k;
+        const auto measured = measured_s(table, row, gemm_flops(kernel));
         if (!measured)
             continue;
-        const bool big = std::min({kernel.m, kernel.n, kernel.k}) >= 1024;
-        errors.add(fmt::format("{} {}{}", name, dtype, sustained ? " sustained" : ""), predicted / *measured - 1, big,
-                   !fp8);
+        point.measured_s = *measured;
+        point.training_size = std::min({kernel.m, kernel.n, kernel.k}) >= 1024;
+        point.counts = !fp8;
+        out.points.push_back(std::move(point));
     }
-    errors.finish(score);
-    return score;
+    return out;
 }
 
-KernelScore score_attention(const std::filesystem::path& path) {
+KernelPoints read_attention_points(const std::filesystem::path& path) {
     const Csv table = Csv::read(path);
-    KernelScore score;
-    score.what = "attention";
-    Errors errors;
+    KernelPoints out;
     for (std::size_t row = 0; row < table.size(); ++row) {
         const std::string& name = table.text(row, "gpu");
         const std::string impl = table.has("impl") ? table.text(row, "impl") : table.text(row, "kernel");
         const std::string notes = text_if(table, row, "notes");
         const GpuSpec* gpu = gpu_named(name);
         if (gpu == nullptr) {
-            ++score.left_out["GPU not in the catalogue: " + name];
+            ++out.left_out["GPU not in the catalogue: " + name];
             continue;
         }
         const std::string key = attention_key(impl, *gpu);
         if (key.empty()) {
-            ++score.left_out["kernel without constants: " + impl];
+            ++out.left_out["kernel without constants: " + impl];
             continue;
         }
         if (table.has("window") && table.integer(row, "window") != 0) {
-            ++score.left_out["sliding window"];
+            ++out.left_out["sliding window"];
             continue;
         }
-        Kernel kernel;
+        KernelPoint point;
+        Kernel& kernel = point.kernel;
         const bool backward = text_if(table, row, "direction") == "bwd";
         kernel.kind = backward ? KernelKind::attention_backward : KernelKind::attention_forward;
         kernel.account = Account::attention;
@@ -185,22 +182,52 @@ KernelScore score_attention(const std::filesystem::path& path) {
             table.has("kv_heads") ? table.integer(row, "kv_heads") : number_after(notes, "kv_heads=", kernel.heads);
         const std::string& causal = table.text(row, "causal");
         kernel.causal = causal == "True" || causal == "1" || causal == "true";
-        const ComputeModel model(*gpu, {.attention = key});
-        const KernelTime time = model.time(kernel);
-        double predicted = time.total_s;
         if (impl.starts_with("vllm") && kernel.causal) {
-            Kernel cache;
-            cache.bytes = 8 * kernel.batch * kernel.sq * kernel.kv_heads * kernel.head_dim;
-            predicted += kServingStart + model.time(cache).total_s;
+            point.extra_bytes = 8 * kernel.batch * kernel.sq * kernel.kv_heads * kernel.head_dim;
+            point.extra_s = kServingStart;
         }
-        const auto measured = measured_s(table, row, time.flops);
+        const auto measured = measured_s(table, row, attention_flops(kernel));
         if (!measured)
             continue;
-        errors.add(fmt::format("{} {} {}", name, impl, backward ? "backward" : "forward"), predicted / *measured - 1,
-                   kernel.sq >= 2048, !backward);
+        point.measured_s = *measured;
+        point.gpu = gpu;
+        point.attention = key;
+        point.where = fmt::format("line {}", table.line(row));
+        point.group = fmt::format("{} {} {}", name, impl, backward ? "backward" : "forward");
+        point.training_size = kernel.sq >= 2048;
+        point.counts = !backward;
+        out.points.push_back(std::move(point));
     }
+    return out;
+}
+
+double predicted_s(const KernelPoint& point, const GpuSpec& gpu) {
+    const std::string attention = point.attention.empty() ? gpu.attention.begin()->first : point.attention;
+    const ComputeModel model(gpu, {.attention = attention, .sustained = false});
+    double predicted = model.time(point.kernel).total_s / (point.sustained ? loop_rate(gpu) : 1) + point.extra_s;
+    if (point.extra_bytes > 0) {
+        Kernel pass;
+        pass.bytes = point.extra_bytes;
+        predicted += model.time(pass).total_s;
+    }
+    return predicted;
+}
+
+KernelScore score_points(const std::string& what, const KernelPoints& points) {
+    KernelScore score;
+    score.what = what;
+    score.left_out = points.left_out;
+    Errors errors;
+    for (const KernelPoint& point : points.points)
+        errors.add(point.group, predicted_s(point, *point.gpu) / point.measured_s - 1, point.training_size,
+                   point.counts);
     errors.finish(score);
     return score;
+}
+
+KernelScore score_gemm(const std::filesystem::path& path) { return score_points("gemm", read_gemm_points(path)); }
+KernelScore score_attention(const std::filesystem::path& path) {
+    return score_points("attention", read_attention_points(path));
 }
 
 std::string kernel_score_text(const KernelScore& score) {

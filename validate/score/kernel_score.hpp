@@ -16,9 +16,33 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/compute/kernel.hpp"
+#include "models/hardware/catalogue.hpp"
 #include "validate/score/run_score.hpp"
 
 namespace fabricast {
+
+/// A measured kernel.
+struct KernelPoint {
+    const GpuSpec* gpu = nullptr;  ///< of the catalogue
+    Kernel kernel;
+    std::string attention;         ///< key of GpuSpec::attention; empty for other kernels
+    bool sustained = false;        ///< a loop at the power limit, not a few replays
+    std::int64_t extra_bytes = 0;  ///< a pass that the measured time includes
+    double extra_s = 0;
+    double measured_s = 0;
+    std::string where, group;  ///< "line 17"; class for reports
+    bool training_size = true, counts = true;
+};
+struct KernelPoints {
+    std::vector<KernelPoint> points;
+    std::map<std::string, std::size_t> left_out;  ///< reason -> points
+};
+/// Throw IngestError for a file that is no such table.
+KernelPoints read_gemm_points(const std::filesystem::path& path);
+KernelPoints read_attention_points(const std::filesystem::path& path);
+/// With the constants of `gpu`, which may be others than the catalogue's.
+double predicted_s(const KernelPoint& point, const GpuSpec& gpu);
 
 struct KernelScore {
     std::string what;                             ///< "gemm" or "attention"
@@ -27,6 +51,7 @@ struct KernelScore {
     std::map<std::string, std::size_t> left_out;  ///< reason -> points
 };
 
+KernelScore score_points(const std::string& what, const KernelPoints& points);
 /// Throws IngestError for a file that is no such table. Columns: gpu, dtype, m, n, k, tflops or latency_us.
 KernelScore score_gemm(const std::filesystem::path& path);
 /// Columns: gpu, impl or kernel, causal, batch, seq_len or seq, heads, head_dim, tflops or latency_us.

@@ -32,6 +32,8 @@ CommFacts facts_of(const Platform& platform, const NetworkConstants& constants) 
     CommFacts facts = comm_facts(platform.gpu, platform.node);
     facts.network = constants.timing;
     facts.sharp = platform.sharp;
+    facts.inside.fill(constants.correction);
+    facts.outside.fill(constants.correction);
     return facts;
 }
 

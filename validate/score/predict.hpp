@@ -20,6 +20,7 @@ namespace fabricast {
 struct NetworkConstants {
     double efficiency = 1;
     NetworkTiming timing = {};
+    CollectiveCorrection correction = {};  ///< of the collective that is predicted
 };
 
 /// CPU time of one thread to launch on several GPUs one after the other (nccl-tests -g), us: for each GPU, and for each

@@ -58,11 +58,12 @@ constexpr Constant kConstants[] = {
      0.3, 1.5},
 };
 constexpr double kNudge = 1.1;
-constexpr double kPull = 0.1;                      ///< cost of (ln factor)^2, a row that sees it
+constexpr double kPull = 0.3;                      ///< cost of (ln factor)^2, a row that sees it
 constexpr double kMostBias = 0.01, kBiasCost = 5;  ///< mean signed error allowed, and cost of what is beyond, a row
 
-/// The row with a few replicas and micro-batches: the same work a GPU, less to simulate.
-PublishedRun cut(const PublishedRun& run) {
+}  // namespace
+
+PublishedRun shortened(const PublishedRun& run) {
     PublishedRun out = run;
     if (run.experts || run.zero.find("degree") != std::string::npos)
         return out;
@@ -83,15 +84,6 @@ PublishedRun cut(const PublishedRun& run) {
     out.global_batch = dp * run.micro_batch * batches;
     return out;
 }
-
-double sum_of_errors(const std::vector<double>& errors) {
-    double sum = 0;
-    for (const double e : errors)
-        sum += std::abs(e);
-    return sum;
-}
-
-}  // namespace
 
 std::vector<std::pair<std::string, std::string>> fitted_constants() {
     std::vector<std::pair<std::string, std::string>> out;
@@ -121,7 +113,7 @@ RunFitter::RunFitter(const std::vector<PublishedRun>& runs, unsigned jobs) : bas
     for (const RowScore& row : base_.scored) {
         index[row.run->id] = rows_.size();
         rows_.push_back({&row, {}});
-        small.push_back(cut(*row.run));
+        small.push_back(shortened(*row.run));
     }
     const RunScore still = score_runs(small, jobs);
     std::map<std::string, double> before;
@@ -161,18 +153,37 @@ RunFit RunFitter::fit(const std::string& without) const {
         }
         return all;
     };
-    std::map<std::string, double> seen;  // constants that remaining rows see, how many
+    // Rows of a source share what it does not state: n of them tell as much as sqrt(n) that are independent.
+    std::map<std::string, double> size;
+    for (const Row& row : rows_)
+        ++size[row.score->run->source_key];
+    std::vector<double> weights;
     for (const Row& row : rows_)
         if (row.score->run->source_key != without)
-            for (const auto& [name, s] : row.sensitivity)
-                ++seen[name];
+            weights.push_back(1 / std::sqrt(size[row.score->run->source_key]));
+    const double rows = static_cast<double>(weights.size());
+    const double scale = rows / std::accumulate(weights.begin(), weights.end(), 0.0);
+    std::map<std::string, double> seen;  // constants that remaining rows see, by the rows' weight
+    std::size_t at = 0;
+    for (const Row& row : rows_) {
+        if (row.score->run->source_key == without)
+            continue;
+        weights[at] *= scale;
+        for (const auto& [name, s] : row.sensitivity)
+            seen[name] += weights[at];
+        ++at;
+    }
     // Factors stay near 1 unless the rows that see them say otherwise.
     const auto cost = [&](const Factors& factors) {
         const std::vector<double> all = errors(factors);
-        const double bias = std::accumulate(all.begin(), all.end(), 0.0) / double(all.size());
-        double sum = sum_of_errors(all) + kBiasCost * double(all.size()) * std::max(0.0, std::abs(bias) - kMostBias);
-        for (const auto& [name, rows] : seen)
-            sum += kPull * rows * std::log(factors.at(name)) * std::log(factors.at(name));
+        double sum = 0, bias = 0;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            sum += weights[i] * std::abs(all[i]);
+            bias += weights[i] * all[i];
+        }
+        sum += kBiasCost * std::max(0.0, std::abs(bias) - kMostBias * rows);
+        for (const auto& [name, weight] : seen)
+            sum += kPull * weight * std::log(factors.at(name)) * std::log(factors.at(name));
         return sum;
     };
     double best = cost(out.factors);

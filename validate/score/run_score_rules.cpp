@@ -70,7 +70,10 @@ constexpr FillRule kRules[] = {
     {"simumax_b200", "", "software", "megatron-core-2025-no-overlap", "Megatron-Core, all overlap off, stated"},
     {"mlperf_405b", "", "software", "mlperf-2025", "NeMo with the settings of the submission"},
     {"dgxc", "source~maxtext", "software", "maxtext-2024", "MaxText on XLA, stated"},
-    {"dgxc", "source~v24.11", "software", "nemo-2024", "NeMo of the tag's date"},
+    {"dgxc", "source~v24.11", "software", "nemo1-2024", "NeMo 1, container 24.09 in the recipe's launch.sh"},
+    {"dgxc", "source~v25.02 model~Nemotron", "software", "nemo1-2024",
+     "NeMo 1: nemotron4-15b-synth.yaml of the recipe"},
+    {"dgxc", "source~v25.02 model~GPT3", "software", "nemo1-2024", "NeMo 1: gpt3_175b_hydra.yaml of the recipe"},
     {"dgxc", "source~v25.02", "software", "nemo-2024", "NeMo of the tag's date"},
     {"dgxc", "", "software", "nemo-2025", "NeMo of the tag's date"},
     {"torchtitan", "overlap~AsyncTP", "software", "torchtitan-2024", "compiled, asynchronous tensor parallelism"},
@@ -87,6 +90,9 @@ constexpr FillRule kRules[] = {
     {"llmfoundry", "overlap~PURE", "reduce", "bf16", "FSDP mixed precision PURE reduces in 16 bit"},
     {"ibm_fsdp", "", "reduce", "bf16", "the published recipe reduces in 16 bit"},
     {"*", "", "reduce", "", "as the stack does"},
+    {"dgxc", "model~405B", "deferred", "50", "wgrad_deferral_limit of NeMo's llama31_405b recipe"},
+    {"dgxc", "source~v24.11 model~Nemotron-4-340B", "optimizer", "master: bf16, moments: bf16",
+     "optim.dtype bf16 in nemotron4-340b-synth.yaml; fp32 state would not fit with dp 2"},
 
     {"torchtitan", "overlap~rowwise", "precision", "bf16",
      "row-wise scaled float8 of that date runs no faster than bf16 (torchao states 1.10 at best)"},
@@ -130,6 +136,10 @@ constexpr FillRule kRules[] = {
     {"*", "", "overlap", "", "none stated"},
     {"nanotron_sweep", "", "buckets", "52428800 B",
      "25 MiB of 16-bit gradients a bucket (column bucket_mb, PyTorch's default), reduced in fp32"},
+    {"dgxc", "source~v24.11 model~Nemotron-4-340B", "buckets", "52428800 B",
+     "bucket_cap_mb 50 of 16-bit gradients in nemotron4-340b-synth.yaml"},
+    {"dgxc", "source~v25.02 model~GPT3", "buckets", "230686720 B",
+     "bucket_cap_mb 220 of 16-bit gradients in gpt3_175b_hydra.yaml"},
     {"dgxc", "source!~maxtext", "env", "NCCL_NVLS_ENABLE: 0", "the recipes' scripts set it"},
     {"simumax_b200", "", "cp_exchange", "ulysses", "all-to-all, stated"},
     {"torchtitan", "", "cp_exchange", "all_gather", "default of that library"},
@@ -394,7 +404,12 @@ void Writer::training() {
     if (!rule_for(run_, "buckets").value.empty())
         line("  buckets: {{cap: {}}}", fill("buckets"));
     const std::string reduce = fill("reduce");
-    line("  software: {{preset: {}{}}}", fill("software"), reduce == "bf16" ? ", fp32_reduce: false" : "");
+    std::string features = reduce.empty() ? "" : fmt::format(", fp32_reduce: {}", reduce == "fp32");
+    if (!rule_for(run_, "deferred").value.empty())
+        features += fmt::format(", head_weight_deferred: {}", fill("deferred"));
+    line("  software: {{preset: {}{}}}", fill("software"), features);
+    if (!rule_for(run_, "optimizer").value.empty())
+        line("  optimizer: {{kind: adam, {}}}", fill("optimizer"));
     if (!rule_for(run_, "env").value.empty())
         line("comm: {{env: {{{}}}}}", fill("env"));
 }

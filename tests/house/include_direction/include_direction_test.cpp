@@ -54,7 +54,9 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"models/compute", {"topologies/graph/units.hpp", "models/hardware", "models/program"}},
         {"models/collectives", join({topologies, {"models/hardware", "models/compute/math.hpp"}})},
         {"models/transformer", {"topologies/graph/units.hpp", "models/compute", "models/hardware", "models/program"}},
-        {"models/faults", join({topologies, {"models/hardware", "models/program", "models/compute/math.hpp"}})},
+        {"models/faults",
+         join({topologies,
+               {"models/hardware", "models/program", "models/compute/math.hpp", "models/compute/spread.hpp"}})},
         {"models/parallel",
          join({topologies,
                {"models/hardware", "models/compute", "models/collectives", "models/transformer", "models/program"}})},
@@ -72,13 +74,18 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
                           {"sim/engine", "sim/scenario", "sim/import", "sim/traces", "sim/step", "sim/campaign",
                            "sim/plan", "sim/report"}})},
 
-        {"validate/measure", below},
+        {"validate/measure", join({below, {"validate/ingest"}})},
         {"validate/ingest", below},
-        {"validate/fit", join({below, {"validate/measure", "validate/ingest"}})},
-        {"validate/score", join({below,
-                                 {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure",
-                                  "validate/ingest", "validate/fit"}})},
-        {"validate/cli", join({below, {"validate/measure", "validate/ingest", "validate/fit", "validate/score"}})},
+        {"validate/score",
+         join(
+             {below, {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure", "validate/ingest"}})},
+        // constants are fitted by what scores them
+        {"validate/fit", join({below,
+                               {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure",
+                                "validate/ingest", "validate/score"}})},
+        {"validate/cli", join({below,
+                               {"sim/scenario", "sim/report", "validate/measure", "validate/ingest", "validate/fit",
+                                "validate/score"}})},
     };
     return table;
 }

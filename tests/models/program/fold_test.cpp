@@ -67,11 +67,47 @@ TEST(FoldedProgram, EqualRanksSendToThemselvesAndLoadTheSharedLinkTogether) {
     const std::uint32_t group_demand = folded.program.groups.front().demands.front();
     const std::vector<LinkUse>& group = folded.program.demands[group_demand];
     ASSERT_EQ(group.size(), 1u);
-    EXPECT_EQ(group[0].link, message[0].link);
+    EXPECT_NE(group[0].link, message[0].link) << "nothing else runs meanwhile: a link of its own";
+    EXPECT_EQ(folded.capacity[index(group[0].link)], 1000);
     EXPECT_EQ(group[0].coefficient, 32768u);
     // alone on the network a message has all of its own link, the collective twice that
     EXPECT_EQ(folded.program.alone[folded.program.routes[rank.peers[0].send_route].demand], 1000);
     EXPECT_EQ(folded.program.alone[group_demand], 2000);
+}
+
+TEST(FoldedProgram, ACollectiveThatMessagesMayOverlapSharesTheirLinks) {
+    Program whole = ring(6);
+    whole.templates[0].streams = 2;
+    whole.templates[0].operations[0].stream = 1;  // nothing waits for the messages
+    ASSERT_EQ(validate(whole), "");
+    const Folded folded = fold(whole, capacities(6));
+    ASSERT_EQ(folded.program.ranks.size(), 1u);
+    const std::uint32_t route = folded.program.ranks.front().peers[0].send_route;
+    const std::vector<LinkUse>& message = folded.program.demands[folded.program.routes[route].demand];
+    const std::vector<LinkUse>& group = folded.program.demands[folded.program.groups.front().demands.front()];
+    ASSERT_EQ(group.size(), 1u);
+    EXPECT_EQ(group[0].link, message[0].link);
+    EXPECT_EQ(group[0].coefficient, 32768u);
+}
+
+/// A tree loads the links of its inner ranks more.
+Program with_tree(std::uint32_t ranks) {
+    Program p = ring(ranks);
+    for (std::uint32_t r = 0; r < ranks / 2; ++r)
+        p.demands.back()[r].coefficient = 65536;
+    return p;
+}
+
+TEST(FoldedProgram, ATreeOfAllRanksTellsNoneApartWhereItRunsByItself) {
+    const Folded folded = fold(with_tree(6), capacities(6));
+    EXPECT_EQ(folded.program.ranks.size(), 1u);
+    const std::vector<LinkUse>& group = folded.program.demands[folded.program.groups.front().demands.front()];
+    ASSERT_EQ(group.size(), 1u) << "the fullest link decides";
+    EXPECT_EQ(group[0].coefficient, 65536u);
+    Program overlapped = with_tree(6);
+    overlapped.templates[0].streams = 2;
+    overlapped.templates[0].operations[0].stream = 1;
+    EXPECT_GT(fold(overlapped, capacities(6)).program.ranks.size(), 1u);
 }
 
 TEST(FoldedProgram, ASlowRankTellsAllOfARingApart) {

@@ -39,7 +39,7 @@ TEST(Software, ProfilesOfThePublicRuns) {
     EXPECT_TRUE(find_software("nemo-2024")->cuda_graphs);
     EXPECT_EQ(find_software("llm-foundry-2023")->attention, "fa1");
     EXPECT_EQ(find_software("llm-foundry-2023")->host_per_layer_s, 0.1e-3);
-    EXPECT_EQ(find_software("megatron-deepspeed-2023")->host_per_layer_s, 1.03e-3);
+    EXPECT_EQ(find_software("megatron-deepspeed-2023")->host_per_layer_s, 1.2e-3);
     EXPECT_TRUE(find_software("megatron-deepspeed-2023")->tp_backward_overlap);
     EXPECT_EQ(find_software("nanotron-2024")->host_per_step_s, 0.05);
     EXPECT_EQ(find_software("nanotron-2024")->loss_bytes_per_logit, 52);

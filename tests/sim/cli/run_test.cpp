@@ -56,6 +56,24 @@ TEST(Run, JsonIsTheSameOnStdoutAndInTheFileEveryTime) {
         EXPECT_TRUE(stats.contains(key)) << key;
 }
 
+TEST(Run, QuantumIsToldWithItsBound) {
+    const Ended exact = fabricast("run --json --quiet " + quickstart());
+    const Ended zero = fabricast("run --json --quiet --quantum 0s " + quickstart());
+    const Ended batched = fabricast("run --json --quiet --quantum 1us " + quickstart());
+    ASSERT_EQ(batched.code, 0) << batched.err;
+    EXPECT_EQ(exact.out, zero.out);
+    const json before = json::parse(exact.out), after = json::parse(batched.out);
+    EXPECT_FALSE(before["engine"].contains("quantum"));
+    const json& quantum = after["engine"]["quantum"];
+    EXPECT_EQ(quantum["ps"], 1'000'000);
+    EXPECT_LE(quantum["longest_wait_ps"].get<std::int64_t>(), 1'000'000);
+    const std::int64_t over = after["step"]["ps"].get<std::int64_t>() - before["step"]["ps"].get<std::int64_t>();
+    EXPECT_LE(over, quantum["step_too_long_by_at_most_ps"].get<std::int64_t>());
+    const Ended text = fabricast("run --full --quiet --quantum 1us " + quickstart());
+    EXPECT_TRUE(contains(text.out, "an exact step is at most"));
+    EXPECT_EQ(fabricast("run --quantum 1furlong " + quickstart()).code, 2);
+}
+
 TEST(Run, SetAndSeedReachTheScenario) {
     const Ended ended = fabricast("run --json --quiet --seed 7 --set name=changed " + quickstart());
     ASSERT_EQ(ended.code, 0) << ended.err;
@@ -97,6 +115,31 @@ TEST(Run, FullTextAndTextFileHoldTheTables) {
     EXPECT_TRUE(contains(read_text(scratch.path("r.txt")), "gemm_loss"));
 }
 
+TEST(Run, FaultsAddTheCampaign) {
+    const std::string faults = "--set faults=default --set run.replicas=20 --set run.days='30 d' ";
+    const Ended ended = fabricast("run " + faults + quickstart());
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    std::istringstream lines(ended.out);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count)
+        EXPECT_LE(report::width(line), 100u) << line;
+    EXPECT_LE(count, 60u);
+    for (const char* part : {"20 lives, 1 + 0 nodes", "P90", "ETTR", "steps that were kept", "Checkpoints: sync"})
+        EXPECT_TRUE(contains(ended.out, part)) << part;
+    const Ended as_json = fabricast("run --json --quiet " + faults + quickstart());
+    EXPECT_EQ(as_json.out, fabricast("run --json --quiet " + faults + quickstart()).out);
+    const json campaign = json::parse(as_json.out)["campaign"];
+    EXPECT_GT(campaign["ettr"]["p50"].get<double>(), 0.9);
+    std::int64_t sum = 0;
+    for (const json& row : campaign["wall"])
+        sum += row["shown_ns"].get<std::int64_t>();
+    EXPECT_NEAR(static_cast<double>(sum) / 1e9, campaign["shown"]["wall_s"].get<double>(), 1e-3);
+    EXPECT_TRUE(json::parse(fabricast("run --json --quiet " + quickstart()).out)["campaign"].is_null());
+    const Ended failed = fabricast("run " + faults + "--set 'expect.ettr=[0.1,0.2]' " + quickstart());
+    EXPECT_EQ(failed.code, 1);
+    EXPECT_TRUE(contains(failed.out, "ettr")) << failed.out;
+}
+
 TEST(RunInput, MissingFileIsExitTwo) {
     const Ended ended = fabricast("run no-such-file.yaml");
     EXPECT_EQ(ended.code, 2);
@@ -113,8 +156,8 @@ TEST(RunInput, BadOptionsAreExitTwoWithOneSentence) {
         EXPECT_TRUE(contains(ended.err, part)) << arguments << "\n" << ended.err;
     };
     says("", "no scenario file");
-    says(quickstart() + " --output result.xml", ".json and .txt");
-    says(quickstart() + " --output .json", ".json and .txt");
+    says(quickstart() + " --output result.xml", ".json, .txt, .html, .md, .csv and .prom");
+    says(quickstart() + " --output .json", ".json, .txt, .html, .md, .csv and .prom");
     says(quickstart() + " --output no-such-folder/r.json", "does not exist");
     says(quickstart() + " --stats no-such-folder/s.json", "does not exist");
     says(quickstart() + " --seed -1", "whole number");

@@ -15,6 +15,23 @@ using testing::failed_result;
 using testing::sample_result;
 using testing::sample_scenario;
 
+TEST(ResultJson, TellsAQuantumOnlyWhereOneWasSet) {
+    Scenario scenario = sample_scenario();
+    scenario.quantum = 1'000'000;
+    Result result = sample_result(scenario);
+    EXPECT_FALSE(ordered_json::parse(result_json(result))["engine"].contains("quantum"));
+    EXPECT_EQ(full_text(result, false).find("network solved"), std::string::npos);
+    result.quantum = {1000, 10, 20, 900'000, 2'500'000};
+    const ordered_json quantum = ordered_json::parse(result_json(result))["engine"]["quantum"];
+    EXPECT_EQ(quantum["ps"], 1'000'000);
+    EXPECT_EQ(quantum["put_off"], 10);
+    EXPECT_EQ(quantum["step_too_long_by_at_most_ps"], 2'500'000);
+    EXPECT_NE(full_text(result, false).find("an exact step is at most 2.5 us shorter"), std::string::npos);
+    result.quantum->late = -1;
+    EXPECT_TRUE(ordered_json::parse(result_json(result))["engine"]["quantum"]["step_too_long_by_at_most_ps"].is_null());
+    EXPECT_NE(full_text(result, false).find("not known"), std::string::npos);
+}
+
 TEST(ResultJson, HoldsTheKeysLaterToolsRelyOn) {
     const Scenario scenario = sample_scenario();
     const ordered_json json = ordered_json::parse(result_json(sample_result(scenario)));

@@ -38,6 +38,12 @@ TEST(Load, FillsEverything) {
     EXPECT_NE(s.software.attention, "auto");
 }
 
+TEST(Load, QuantumIsExactUnlessSaid) {
+    EXPECT_EQ(good().quantum, 0);
+    EXPECT_EQ(good({"simulation.quantum=1 us"}).quantum, 1'000'000);
+    EXPECT_EQ(good({"simulation.quantum=250ns"}).quantum, 250'000);
+}
+
 TEST(Load, BatchInTokens) {
     EXPECT_EQ(good({"training.global_batch=262144 tokens"}).training.global_batch, 64);
     EXPECT_EQ(good({"training.global_batch=256 Kitokens"}).training.global_batch, 64);
@@ -146,10 +152,9 @@ TEST(Load, Expectations) {
 }
 
 TEST(Load, LaterPartsAreAcceptedWithANote) {
-    const Scenario s = good({"data={loader_workers: 4, sampler: {shuffle: true, drop_last: true}}", "faults=default",
-                             "faults.events=[{what: hang, where: gpu 1.2, at: 3 d}]", "monitor={rules: default}",
-                             "run.checkpoint={every: 1 h, mode: async}"});
-    for (const char* part : {"data", "faults.rates", "monitor", "run.checkpoint"})
+    const Scenario s =
+        good({"data={loader_workers: 4, sampler: {shuffle: true, drop_last: true}}", "monitor={rules: default}"});
+    for (const char* part : {"data", "monitor"})
         EXPECT_TRUE(any_contains(s.notes, std::string(part) + ": accepted, not used by a step forecast")) << part;
 }
 

@@ -32,7 +32,7 @@ inline Names route_names(const Cluster& cluster, std::uint32_t from, std::uint32
 }
 
 inline double link_rate(const Cluster& cluster, const std::string& name) {
-    const auto& all = cluster.links().name;
+    const std::vector<std::string> all = cluster.links().name.all();
     const auto found = std::find(all.begin(), all.end(), name);
     return found == all.end() ? 0 : bytes_per_s(cluster.links().capacity[found - all.begin()]);
 }

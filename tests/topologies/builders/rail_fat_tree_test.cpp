@@ -57,7 +57,7 @@ std::vector<LinkKind> route_kinds(const Cluster& cluster, std::uint32_t from, st
 }
 
 std::size_t find_link(const Cluster& cluster, const std::string& name) {
-    const auto& names = cluster.links().name;
+    const std::vector<std::string> names = cluster.links().name.all();
     return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
@@ -225,6 +225,33 @@ TEST(RailFatTree, LargeClusterIsBuiltAndRouted) {
     EXPECT_EQ(cluster.links().size(), 12'288u * 48 + 192 * 8 * 2);
     EXPECT_EQ(route_names(cluster, 0, 98'303).front(), "node 0 gpu 0 pcie up");
     EXPECT_EQ(route(cluster, 0, 98'303).size(), 6u);
+}
+
+/// Routes that follow from ends are those of the adapters, links to and from them added.
+TEST(RailFatTree, RoutesFollowFromEnds) {
+    RailFatTree three = fat_tree(12, 2);
+    three.levels = 3;
+    three.pods_per_block = 2;
+    for (const RailFatTree& fabric : {fat_tree(6, 4), three}) {
+        const Cluster cluster = build_rail_fat_tree(node_shape(), fabric);
+        ASSERT_TRUE(cluster.has_ends());
+        for (std::uint32_t from = 0; from < cluster.gpu_count(); from += 3) {
+            for (std::uint32_t to = 0; to < cluster.gpu_count(); ++to) {
+                const GpuId a{from}, b{to};
+                if (cluster.node_of(a) == cluster.node_of(b)) {
+                    continue;
+                }
+                std::vector<LinkId> expected;
+                cluster.host_route(a, cluster.nic_of(a), expected);
+                cluster.network_route(cluster.nic_of(a), cluster.nic_of(b), expected);
+                cluster.host_route(cluster.nic_of(b), b, expected);
+                ASSERT_EQ(route(cluster, from, to), expected) << from << " to " << to;
+            }
+        }
+    }
+    RailFatTree hashed = fat_tree(6, 4);
+    hashed.routing.spreading = Spreading::ecmp;
+    EXPECT_FALSE(build_rail_fat_tree(node_shape(), hashed).has_ends()) << "a hash decides";
 }
 
 }  // namespace

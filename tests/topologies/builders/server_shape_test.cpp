@@ -31,7 +31,7 @@ TEST(ServerShape, HybridCubeMesh) {
     EXPECT_EQ(cluster.nvlink_domain_of(GpuId{8}), 1u);
     std::map<std::uint32_t, std::uint32_t> lanes;  // out of every GPU
     for (std::size_t i = 0; i < cluster.links().size(); ++i) {
-        const std::string& name = cluster.links().name[i];
+        const std::string name = cluster.links().name[i];
         if (name.substr(0, 11) == "node 0 gpu " && name.find("nvlink to") != std::string::npos) {
             lanes[static_cast<std::uint32_t>(name[11] - '0')] += cluster.links().parallel[i];
         }
@@ -98,7 +98,7 @@ TEST(ServerShape, NvswitchBoardAsTheRegularNode) {
                                                           .nic_bytes_per_s = 11e9,
                                                           .nic_latency_s = 0.6e-6},
                                                 {.nodes = 4, .nodes_per_pod = 2});
-    EXPECT_EQ(listed.links().name, regular.links().name);
+    EXPECT_EQ(listed.links().name.all(), regular.links().name.all());
     EXPECT_EQ(listed.links().capacity, regular.links().capacity);
     EXPECT_EQ(listed.links().latency, regular.links().latency);
     for (std::uint32_t to = 0; to < 32; ++to) {

@@ -77,6 +77,20 @@ TEST(RunScoreRules, WhatTheRowStatesWinsAndBlanksAreListed) {
     EXPECT_TRUE(scenario("llmfoundry-001").software.fp32_reduce);
 }
 
+// What a recipe of the row's tag sets: optimizer, buckets, types of gradients, and the stack that runs it.
+TEST(RunScoreRules, RecipesOfATagSayTheirStack) {
+    const Scenario apex = scenario("dgxc-119");
+    EXPECT_EQ(apex.software.name, "nemo1-2024");
+    EXPECT_EQ(optimizer_text(apex.training.optimizer), "adam, moments bf16, master weights bf16");
+    EXPECT_EQ(apex.training.bucket_bytes, 50 << 20);
+    EXPECT_EQ(optimizer_text(scenario("dgxc-129").training.optimizer), "adam");
+    EXPECT_EQ(scenario("dgxc-129").software.name, "nemo-2025");
+    EXPECT_EQ(scenario("dgxc-077").training.bucket_bytes, 220 << 20);
+    EXPECT_EQ(scenario("dgxc-087").software.name, "nemo1-2024");
+    EXPECT_EQ(scenario("dgxc-060").software.head_weight_deferred, 50);
+    EXPECT_EQ(scenario("dgxc-021").software.name, "nemo-2024");
+}
+
 TEST(RunScoreRules, InnerWidthFollowsFromTheParameterCount) {
     EXPECT_EQ(filled("kempner_h200-008", "ffn"), "17920");
     const Scenario s = scenario("kempner_h200-008");

@@ -1,0 +1,35 @@
+// The campaign of a scenario, as data for reports.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/campaign/campaign.hpp"
+#include "sim/campaign/economics.hpp"
+#include "sim/step/result.hpp"
+
+namespace fabricast::campaign {
+
+struct CampaignReport {
+    CampaignSpec spec;
+    CampaignResult result;
+    Prices prices;
+    double checkpoint_bytes = 0;
+    struct ConditionRow {
+        std::string what;  ///< "healthy", "network adapter at half rate + congestion by neighbours"
+        std::uint32_t phase = 0;
+        Nanoseconds step = 0;
+    };
+    std::vector<ConditionRow> conditions;  ///< that occurred, by phase
+
+    Economics of(const ReplicaResult& replica) const { return economics(spec.fleet, prices, replica); }
+};
+
+/// The numbers of a campaign from a scenario and its step. Throws ScenarioError for a time-out shorter than a step.
+CampaignSpec campaign_spec(const Scenario& scenario, const Result& result, StepTimes& steps);
+
+/// Runs the campaign of a scenario that has one and whose step ran; result.campaign holds it then. A run that most lives
+/// never finish becomes the result's failure. `scenario` is that of the result. Steps under conditions run folded.
+void add_campaign(const Scenario& scenario, Result& result);
+
+}  // namespace fabricast::campaign

@@ -1,0 +1,82 @@
+// What one replica of a campaign came to. Times sum exactly: wall = sum of `spent`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/campaign/campaign_spec.hpp"
+
+namespace fabricast::campaign {
+
+/// Where wall time goes; every nanosecond is in one of them.
+enum class Spent : std::uint8_t {
+    steps,  ///< steps that were kept: productive
+    lost,   ///< steps done and thrown away, the one in flight included
+    save,   ///< training stands still for a save
+    evaluation,
+    stall,      ///< flaps, changes of membership
+    detection,  ///< from the fault until somebody knows
+    restart,    ///< locating, exchange of the node, process start, communicators
+    load,       ///< from the checkpoint
+    waiting,    ///< for a node: no spare was left
+    maintenance,
+    queue,        ///< for the scheduler, between jobs
+    false_alarm,  ///< a save that looked like a hang
+    count
+};
+inline constexpr std::size_t kSpentCount = static_cast<std::size_t>(Spent::count);
+std::string_view spent_name(Spent spent);  ///< "false_alarm"
+std::string_view spent_text(Spent spent);  ///< "saves that looked like a hang"
+
+enum class Outcome : std::uint8_t { done, horizon, stuck };  ///< stuck: restarts without end and without a new save
+
+struct Incident {
+    enum class Kind : std::uint8_t {
+        fault,
+        recovered,
+        degraded,
+        mended,
+        congested,
+        cleared,
+        warning,
+        critical,
+        false_alarm,
+        maintenance,
+        limit,
+        spare_fault,
+        replica_left,
+        replica_back,
+        silent_found,
+        none_left,
+        poisoned
+    };
+    Nanoseconds time = 0;
+    Kind kind = Kind::fault;
+    std::uint32_t node = 0, which = 0;  ///< which: component or degradation
+    Nanoseconds lasted = 0;             ///< recovered: since the fault; steps lost are in `lost`
+    std::int64_t lost_steps = 0;
+};
+std::string_view incident_name(Incident::Kind kind);
+
+struct ReplicaResult {
+    Outcome outcome = Outcome::done;
+    Nanoseconds wall = 0;
+    std::array<Nanoseconds, kSpentCount> spent = {};
+    std::int64_t steps = 0;  ///< kept
+    double tokens = 0;
+    std::uint32_t stops = 0;              ///< faults that struck the job, those during a recovery included
+    std::vector<std::uint32_t> stops_by;  ///< the same by component
+    std::uint32_t spare_faults = 0, recurred = 0, planned_stops = 0, false_alarms = 0, degradations = 0;
+    std::uint32_t warnings = 0, criticals = 0;
+    Nanoseconds first_warning = kNever, first_critical = kNever;
+    std::int64_t saves = 0;
+    Nanoseconds slow = 0;             ///< of `steps`: what they took beyond a healthy cluster's
+    Nanoseconds longest_run = 0;      ///< between two stops
+    std::vector<Incident> incidents;  ///< where they were recorded
+
+    double ettr() const;  ///< kept steps / wall
+};
+
+}  // namespace fabricast::campaign

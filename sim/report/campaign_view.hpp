@@ -1,0 +1,28 @@
+// A campaign as rows: the figures all views of it share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/campaign/campaign_report.hpp"
+
+namespace fabricast::report {
+
+struct CampaignFigure {
+    std::string key;   ///< "gpu_hours", as in result.json and expect: with campaign_ before it
+    std::string text;  ///< "GPU-hours billed"
+    campaign::Quantiles value;
+};
+/// days, ettr, tokens, gpu_hours, cost (with a price), energy_mwh, stops, longest_run_h.
+std::vector<CampaignFigure> campaign_figures(const campaign::CampaignReport& report, bool priced);
+
+/// "13 s", "4.2 min", "7.5 h", "3.1 d".
+std::string span_text(double seconds);
+/// "fault: GPU memory, node 29", "back after 14.2 min, 412 steps lost".
+std::string incident_text(const campaign::CampaignSpec& spec, const campaign::Incident& incident);
+/// "async, every 1.0 h (1250 steps): 0.3 s stop, 19.6 s until it counts, 19.6 s to load".
+std::string checkpoint_text(const campaign::CampaignReport& report);
+/// What Young, Daly and the exact formula say; empty without saves or faults.
+std::string advice_text(const campaign::IntervalAdvice& advice);
+
+}  // namespace fabricast::report

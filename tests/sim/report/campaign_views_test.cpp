@@ -1,0 +1,116 @@
+// Views of a campaign made by hand.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sample_result.hpp"
+#include "sim/report/campaign_view.hpp"
+#include "sim/report/comparison.hpp"
+#include "sim/report/expectation.hpp"
+#include "sim/report/text.hpp"
+
+namespace fabricast::testing {
+namespace {
+
+using namespace campaign;
+
+std::shared_ptr<CampaignReport> sample_campaign() {
+    auto report = std::make_shared<CampaignReport>();
+    CampaignSpec& spec = report->spec;
+    spec.fleet.nodes = 128;
+    spec.fleet.spares = 6;
+    spec.fleet.components = faults::FaultCatalogue::builtin().components();
+    spec.conditions.degradations = {{faults::FaultCatalogue::builtin().degradations()[1], false}};
+    spec.checkpoint = {.mode = SaveMode::async,
+                       .every_steps = 1800,
+                       .block = kSecond / 4,
+                       .write = 20 * kSecond,
+                       .load = 20 * kSecond};
+    spec.replicas = 10;
+    for (int i = 0; i < 10; ++i) {
+        ReplicaResult r;
+        r.wall = (40 + i) * kDay;
+        r.spent[static_cast<std::size_t>(Spent::steps)] = 38 * kDay;
+        r.spent[static_cast<std::size_t>(Spent::lost)] = i * kDay;
+        r.spent[static_cast<std::size_t>(Spent::restart)] = 2 * kDay;
+        r.stops = static_cast<std::uint32_t>(20 + i);
+        r.stops_by.assign(spec.fleet.components.size(), 1);
+        r.tokens = 2.7e12;
+        r.slow = kDay / 10;
+        report->result.replicas.push_back(r);
+    }
+    ReplicaResult& shown = report->result.shown = report->result.replicas[4];
+    for (int i = 0; i < 12; ++i)
+        shown.incidents.push_back(
+            {i * kDay, i % 2 ? Incident::Kind::recovered : Incident::Kind::fault, 29, 1, 15 * kMinute, 412});
+    shown.incidents.push_back({13 * kDay, Incident::Kind::degraded, UINT32_MAX, 0, 0, 0});
+    report->conditions = {{"healthy", 0, 2 * kSecond}, {"network adapter at half rate", 0, 2 * kSecond + kSecond / 10}};
+    report->prices = {1.9, 700};
+    report->checkpoint_bytes = 1.0e12;
+    report->result.advice = {{20, 178200, 600}, 3600, 2670, 2655, 2660, 0.97, 0.975};
+    return report;
+}
+
+TEST(CampaignViews, TextHasTheFiguresAndFits) {
+    const Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    EXPECT_EQ(campaign_text(result, false, false), "");
+    result.campaign = sample_campaign();
+    const std::string text = campaign_text(result, false, false);
+    std::istringstream lines(text);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count)
+        EXPECT_LE(report::width(line), 100u) << line;
+    EXPECT_LE(count, 35u);
+    for (const char* part :
+         {"10 lives, 128 + 6 nodes", "44.00", "steps done and lost", "async, every 60 min (1800 steps)",
+          "fault: GPU memory, node 29", "back after 15 min, 412 steps lost", "5 more; see --full"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    const std::string full = campaign_text(result, true, false);
+    EXPECT_NE(full.find("slower: network adapter at half rate"), std::string::npos);
+    EXPECT_NE(full.find("+5.0 %"), std::string::npos);
+    EXPECT_EQ(campaign_text(result, true, false, false).find("█"), std::string::npos);
+}
+
+TEST(CampaignViews, JsonAndExpectations) {
+    Scenario scenario = sample_scenario();
+    scenario.expect = {{"campaign_days", 43, 45, ""}, {"ettr", 0.5, 0.6, ""}, {"stops", 24, 25, ""}};
+    Result result = sample_result(scenario);
+    result.campaign = sample_campaign();
+    const auto json = nlohmann::json::parse(result_json(result))["campaign"];
+    EXPECT_EQ(json["days"]["p10"], 40);
+    EXPECT_EQ(json["days"]["p90"], 48);
+    EXPECT_EQ(json["stops"]["mean"], 24.5);
+    EXPECT_NEAR(json["cost"]["p50"].get<double>(), 44 * 24 * 134 * 8 * 1.9, 1);
+    EXPECT_EQ(json["shown"]["incidents"].size(), 13u);
+    EXPECT_EQ(json["shown"]["incidents"][12]["node"], nullptr);
+    EXPECT_EQ(json["conditions"][1]["step_s"], 2.1);
+    const auto outcomes = check_expectations(result);
+    ASSERT_EQ(outcomes.size(), 3u);
+    EXPECT_TRUE(outcomes[0].met);
+    EXPECT_FALSE(outcomes[1].met);
+    EXPECT_TRUE(outcomes[2].met);
+    result.campaign = nullptr;
+    EXPECT_TRUE(nlohmann::json::parse(result_json(result))["campaign"].is_null());
+    EXPECT_FALSE(figure(result, "ettr"));
+}
+
+TEST(CampaignViews, ComparisonSetsRunsSideBySide) {
+    const Scenario scenario = sample_scenario();
+    Result a = sample_result(scenario), b = sample_result(scenario);
+    a.campaign = b.campaign = sample_campaign();
+    const std::string text = comparison_text(compare(a, b, {}), false);
+    EXPECT_NE(text.find("Runs with faults"), std::string::npos);
+    EXPECT_NE(text.find("44 (40 to 48)"), std::string::npos) << text;
+}
+
+TEST(CampaignViews, SpansAreInTheirUnit) {
+    EXPECT_EQ(report::span_text(0.25), "0.25 s");
+    EXPECT_EQ(report::span_text(852), "14.2 min");
+    EXPECT_EQ(report::span_text(4 * 3600), "4 h");
+    EXPECT_EQ(report::span_text(45 * 86400), "45 d");
+}
+
+}  // namespace
+}  // namespace fabricast::testing

@@ -1,0 +1,43 @@
+// Measures GPUs with the libraries that training uses: cuBLASLt, CUDA copies and kernels, NCCL. Built where CMake finds the CUDA
+// Toolkit and NCCL; elsewhere cuda_compiled() is false and measuring says so.
+//
+//   gemm        cuBLASLt, first heuristic, bf16, fp16, tf32, fp8 where the GPU has it; bursts, and a loop of half a second
+//   memory      copy, axpy, softmax and RMS norm of rows, each a hand-written kernel at full width
+//   attention   the two batched products of unfused attention, q k^T and p v
+//   launch      an empty kernel: alone, and as one of 100 in a graph
+//   transfer    host to device and back, pinned and pageable;  peer_copy  between GPUs of the node
+//   curves      NCCL collectives with nccl-tests' definitions of size, out of place and in place
+//   overlap     a product while an all-reduce runs beside it
+// Times by CUDA events around repeated launches. Data are random, drawn on the device; results are checked against sums on the
+// host (products: sampled entries; vectors: an element in so many; collectives: the sum of every rank), and a wrong one is an
+// error. Clocks and power are read through NVML, if the driver lets us; no setting of a card is ever changed.
+#pragma once
+
+#include <string>
+
+#include "validate/measure/session.hpp"
+
+namespace fabricast {
+
+struct CudaOptions {
+    bool nccl_only = false;
+    std::int64_t largest_bytes = std::int64_t{8} << 30;
+    /// One process per GPU: rank, how many, and the store they meet at (host:port, served by rank 0). world 0: this process
+    /// drives all GPUs of the node.
+    int rank = 0, world = 0, local_rank = 0, nodes = 1;
+    std::string store;
+};
+
+bool cuda_compiled();
+/// "CUDA 13.0, NCCL 2.28.9"; empty where there is no backend.
+std::string cuda_versions();
+/// GPUs the driver offers. Throws MeasureError with "no CUDA device: ..." where there is none.
+int cuda_devices();
+
+/// Throws MeasureError. In a process of many, only rank 0 returns points.
+MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda);
+
+/// Rank, world, local rank and nodes from the environment of srun, torchrun or mpirun; world 0 when there is none.
+CudaOptions options_from_environment();
+
+}  // namespace fabricast

@@ -1,0 +1,91 @@
+// The order of a GPU measurement, and what the file says of the machine.
+#include "validate/measure/cuda_backend.hpp"
+
+#ifdef FABRICAST_CUDA
+
+#include <array>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "validate/measure/cuda_device.cuh"
+#include "validate/measure/nvml.hpp"
+
+namespace fabricast {
+namespace {
+
+std::string host_name() {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    return host.data();
+}
+
+void list_devices(int gpus, Nvml& nvml, MeasurementFile& file) {
+    file.devices.clear();
+    for (int i = 0; i < gpus; ++i) {
+        cudaDeviceProp properties{};
+        FABRICAST_CUDA_CHECK(cudaGetDeviceProperties(&properties, i));
+        std::array<char, 32> bus{};
+        FABRICAST_CUDA_CHECK(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), i));
+        MeasuredDevice device;
+        device.host = host_name();
+        device.name = properties.name;
+        device.driver = nvml.driver();
+        nvml.read(bus.data(), device);
+        file.devices.push_back(std::move(device));
+    }
+}
+
+}  // namespace
+
+MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda) {
+    const int gpus = cuda_devices();
+    if (cuda.world == 0 && cuda.nccl_only && gpus < 2)
+        throw MeasureError(
+            "--nccl: one GPU only; a collective needs two GPUs, or several processes under srun or torchrun");
+    if (cuda.world > 1 && cuda.nccl_only && cuda.store.empty())
+        throw MeasureError("--nccl: several processes need a place to meet; give --store HOST:PORT or MASTER_ADDR");
+    MeasurementFile start;
+    start.backend = "cuda";
+    start.method = fmt::format("CUDA events, {} samples a test after warm-up, median; collectives: slowest rank",
+                               options.quick ? "up to 7" : "up to 25");
+    start.libraries.push_back(cuda_versions());
+    Nvml nvml;
+    list_devices(gpus, nvml, start);
+    const bool job = cuda.world > 1 && cuda.nccl_only;
+    MeasureOptions own = options;
+    if (job && cuda.rank != 0) {
+        own.output.clear();
+        own.progress = false;
+    }
+    MeasureSession session(std::move(start), own);
+    if (job) {
+        FABRICAST_CUDA_CHECK(cudaSetDevice(cuda.local_rank % gpus));
+        cuda::measure_job(session, cuda.rank, cuda.world, cuda.nodes, cuda.store, cuda.largest_bytes);
+    } else {
+        FABRICAST_CUDA_CHECK(cudaSetDevice(0));
+        if (!cuda.nccl_only) {
+            cuda::measure_products(session);
+            list_devices(gpus, nvml, session.file());  // clocks and power while the first GPU is warm
+            cuda::measure_memory(session);
+            cuda::measure_launches(session);
+            cuda::measure_transfers(session);
+        }
+        if (gpus < 2) {
+            session.note("one GPU only: no collectives, no peer copies, no products beside a collective");
+        } else {
+            if (!cuda.nccl_only)
+                cuda::measure_peers(session, gpus);
+            cuda::measure_collectives(session, gpus, cuda.largest_bytes);
+            if (!cuda.nccl_only)
+                cuda::measure_overlap(session, gpus);
+        }
+    }
+    for (const std::string& note : nvml.notes())
+        session.note(note);
+    return session.finish();
+}
+
+}  // namespace fabricast
+
+#endif
