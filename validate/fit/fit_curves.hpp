@@ -10,6 +10,10 @@
 // 20 us: the spread of these constants between healthy public logs of one class (networks.yaml). A constant that no point
 // feels keeps its default and is not written.
 //
+// Least squares and the median error that judges them are two measures: taken is the point between defaults and fit where
+// the median is least, so a fit is never worse than the defaults on its own points. Pairs over three or more nodes are left
+// out: their flows collide by chance.
+//
 // Cross-check: each collective predicted by links fitted on the other collectives; reported, and what the interval of a
 // calibration rests on. Refused: a fit whose cross-check misses by more than the defaults do (one collective: the fit itself).
 // Not fitted: latencies inside a node (NCCL's tables and the catalogue), PCIe boards.

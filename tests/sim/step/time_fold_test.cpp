@@ -76,7 +76,8 @@ Scenario large_model(const char* cluster) {
 }
 
 TEST(TimeFold, PassesOfAPipelineAreReplayed) {
-    EXPECT_LE(share_of_events(large_model("gpu_spread: 0"), true), 0.17);
+    // 16 classes of ranks: one island a stage, which rehearses for itself
+    EXPECT_LE(share_of_events(large_model("gpu_spread: 0"), true), 0.28);
     EXPECT_LE(share_of_events(large_model("gpu_spread: 0.02, degraded: nic 5.2 at 0.5"), true), 0.18);
 }
 

@@ -70,7 +70,7 @@ TEST_F(MeasureFit, HostFromMeasureToScore) {
 
 TEST_F(MeasureFit, LogsToForecast) {
     const Outcome ingest =
-        validate("ingest nccl-tests " + kLogs + "8xh100-sxm_five-collectives_double.txt --output " + at("fabric.json"));
+        validate("ingest nccl-tests " + kLogs + "8xh100-sxm_allreduce_dgxc.txt --output " + at("fabric.json"));
     ASSERT_EQ(ingest.code, 0) << ingest.out;
     const Outcome fit = validate("fit " + at("fabric.json") + " --output " + at("mysite.yaml"));
     ASSERT_EQ(fit.code, 0) << fit.out;

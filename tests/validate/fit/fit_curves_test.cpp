@@ -19,46 +19,72 @@ const std::vector<std::string> kSite = {kLogs + "8xh100-sxm_five-collectives_dou
                                         kLogs + "20xh100-sxm_10nodes-2gpu_ib_five-collectives_double.txt",
                                         kLogs + "80xh100-sxm_10nodes-8gpu_ib_five-collectives_double.txt"};
 
-TEST(FitCurves, ALeftOutCollectiveWithinSevenPercentAndBetterThanDefaults) {
-    MeasurementFile logs = measurement_of_logs(kSite, {});
-    EXPECT_EQ(logs.curves.size(), 15u);
-    for (MeasuredCurve& curve : logs.curves) {  // every second size, for speed
+/// Every second size, for speed.
+void halve(MeasurementFile& logs) {
+    for (MeasuredCurve& curve : logs.curves) {
         std::vector<MeasuredCurve::Point> half;
         for (std::size_t i = 0; i < curve.points.size(); i += 2)
             half.push_back(curve.points[i]);
         curve.points = std::move(half);
     }
+}
+
+// The catalogue's constants explain this site as well as its own curves do: a collective left out is predicted within 7 %,
+// but not better than by the defaults, so nothing is taken over.
+TEST(FitCurves, ASiteThatTheDefaultsExplainKeepsThem) {
+    MeasurementFile logs = measurement_of_logs(kSite, {});
+    EXPECT_EQ(logs.curves.size(), 15u);
+    halve(logs);
     const CurveFit fit = fit_curves(cases_of(logs, {}));
     ASSERT_EQ(fit.parts.size(), 2u);
-    std::vector<double> defaults, cross;
+    std::vector<double> cross;
     for (const PartFit& part : fit.parts) {
-        EXPECT_TRUE(part.kept) << part.reason;
         EXPECT_TRUE(part.crossed);
-        EXPECT_LT(part.fitted_median, part.default_median) << part.what;
-        for (const FittedPoint& p : part.points) {
-            defaults.push_back(p.default_error);
+        EXPECT_LE(part.fitted_median, part.default_median) << part.what;
+        EXPECT_LT(part.cross_median, 0.07) << part.what;
+        for (const FittedPoint& p : part.points)
             cross.push_back(p.cross_error);
-        }
         RecordProperty(part.what + " left out", std::to_string(part.cross_median));
         RecordProperty(part.what + " defaults", std::to_string(part.default_median));
     }
-    EXPECT_EQ(cross.size(), 75u);
+    EXPECT_EQ(cross.size(), 65u);  // 75 without the pairs over ten nodes, whose flows collide
     EXPECT_LT(median_error(cross), 0.07);
-    EXPECT_LT(median_error(cross), median_error(defaults));
+    EXPECT_EQ(fit.parts[1].what, "networks ib");
+    EXPECT_LT(fit.parts[1].fitted_median, 0.05);  // defaults 5.5 %
+    EXPECT_FALSE(fit.parts[1].kept);
+    EXPECT_NE(fit.parts[1].reason.find("explains less than the defaults"), std::string::npos) << fit.parts[1].reason;
+    EXPECT_TRUE(fit.networks.empty());
+    EXPECT_TRUE(fit.gpus.empty());
+}
+
+// One collective: judged by its own points, there is nothing to leave out.
+TEST(FitCurves, ALinkOffTheDefaultsIsFitted) {
+    MeasurementFile logs = measurement_of_logs({kLogs + "16xa100-sxm_dgxa100-ib_allreduce_sophia.txt"}, {});
+    halve(logs);
+    const CurveFit fit = fit_curves(cases_of(logs, {}));
+    ASSERT_EQ(fit.parts.size(), 1u);
+    EXPECT_TRUE(fit.parts[0].kept) << fit.parts[0].reason;
+    EXPECT_FALSE(fit.parts[0].crossed);
+    EXPECT_LT(fit.parts[0].fitted_median, 0.8 * fit.parts[0].default_median);
     ASSERT_EQ(fit.networks.size(), 1u);
     EXPECT_EQ(fit.networks[0].first, "ib");
-    EXPECT_NEAR(fit.networks[0].second[0].second, 0.98, 0.02);  // adapters reach their line rate here
+    EXPECT_EQ(fit.networks[0].second[0].first, "efficiency");
+    EXPECT_NEAR(fit.networks[0].second[0].second, 0.91, 0.03);
 }
 
 TEST(FitCurves, TheFileReadsBackAndScoresAsFitted) {
-    const std::vector<std::string> one = {kSite[0]};
+    const std::vector<std::string> one = {kLogs + "8xh100-sxm_allreduce_dgxc.txt"};
     const SiteFit fit = fit_site(
         one, {.hint = {}, .rows = {}, .without_rows = {}, .sources = {}, .gpu = "", .jobs = 1, .name = "site"});
+    ASSERT_EQ(fit.calibration.gpus.size(), 1u);
+    EXPECT_EQ(fit.calibration.gpus[0].second[0].first, "nvlink_achieved");
     const Calibration read = parse_calibration(calibration_yaml(fit.calibration), "site.yaml");
     const SiteScore score = score_site(one, read, {});
-    ASSERT_EQ(score.parts.size(), 5u);
-    for (const ScoredPart& part : score.parts)
-        EXPECT_LT(part.part.fitted_median, 0.03) << part.part.what;
+    ASSERT_EQ(score.parts.size(), 1u);
+    ASSERT_EQ(fit.parts.size(), 1u);
+    EXPECT_LT(fit.parts[0].fitted_median, fit.parts[0].default_median);
+    // corrections of the collective come on top of the link's constants
+    EXPECT_LT(score.parts[0].part.fitted_median, fit.parts[0].fitted_median + 1e-3) << score.parts[0].part.what;
 }
 
 std::string refusal(const std::vector<std::string>& files, const PlatformHint& hint = {}) {

@@ -25,11 +25,15 @@ std::vector<PublishedRun> rows(const std::vector<std::string>& ids) {
     return out;
 }
 
-// A site that declares three of its jobs: the first of a dense model, one that spreads experts, one of another model.
+// A site that declares three of its jobs: a small batch, a large one, and a long sequence with other parallelism. The
+// defaults stand at 1.8 % on the others already: the fit may not spoil that, and is kept for what it gains on its own jobs.
 TEST(FitSteps, ThreeDeclaredJobsTeachOthers) {
     const StepFit fit =
-        fit_steps(step_cases(rows({"simumax_b200-001", "simumax_b200-006", "simumax_b200-037"}), kRuns), {}, 2);
-    ASSERT_EQ(fit.parts.size(), 2u);
+        fit_steps(step_cases(rows({"simumax_b200-001", "simumax_b200-017", "simumax_b200-037"}), kRuns), {}, 2);
+    ASSERT_EQ(fit.parts.size(), 1u);
+    EXPECT_TRUE(fit.parts[0].kept) << fit.parts[0].reason;
+    EXPECT_LT(fit.parts[0].fitted_median, 0.025);  // defaults 3.3 %
+    EXPECT_LT(fit.parts[0].cross_median, fit.parts[0].default_median);
     auto calibration = std::make_shared<Calibration>();
     calibration->file = "b200.yaml";
     calibration->gpus = fit.gpus;
@@ -41,14 +45,19 @@ TEST(FitSteps, ThreeDeclaredJobsTeachOthers) {
     double sum = 0;
     for (std::size_t i = 0; i < others.size(); ++i)
         sum += std::abs(times[i] / others[i].step_s - 1);
-    EXPECT_LT(sum / static_cast<double>(others.size()), 0.05);
+    EXPECT_LT(sum / static_cast<double>(others.size()), 0.025);
     ASSERT_FALSE(fit.fits.empty());
     EXPECT_EQ(fit.fits[0].gpus, (std::vector<std::int64_t>{8, 8}));
 }
 
 TEST(FitSteps, AJobAboveThePeakIsRefusedAndADoubtedOneNamed) {
     std::vector<StepCase> cases = step_cases(rows({"vtrain1n-001"}), kRuns);
-    cases[0].step_s /= 4;
+    const double measured = cases[0].step_s;  // MFU 17 %
+    cases[0].step_s = measured / 5;
+    const StepFit doubted = fit_steps(cases, {}, 1);
+    ASSERT_EQ(doubted.warnings.size(), 1u);
+    EXPECT_NE(doubted.warnings[0].find("the figure is suspicious"), std::string::npos) << doubted.warnings[0];
+    cases[0].step_s = measured / 8;
     try {
         fit_steps(cases, {}, 1);
         FAIL() << "accepted";
