@@ -42,6 +42,9 @@ Scenario under(const Scenario& scenario, const Condition& condition) {
     if (condition.degraded >> kinds.size() & 1)
         s.node.nic_efficiency /= s.run.faults.episodes.congestion_factor;
     s.compression_warmup = 0;
+    // One step, not the job: epochs and what goes wrong at a time are no part of it.
+    s.data.samples = 0;
+    std::erase_if(s.faults, [](const StepFault& fault) { return fault.timed(); });
     return s;
 }
 

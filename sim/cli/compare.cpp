@@ -83,7 +83,9 @@ int compare(const Arguments& arguments) {
 
     RunStats stats;
     const Scenario a = load_scenario(options.files[0], options.overrides, Scope::step, options.calibration);
-    const Scenario b = load_scenario(options.files[1], options.overrides_b, Scope::step, options.calibration);
+    Scenario b = load_scenario(options.files[1], options.overrides_b, Scope::step, options.calibration);
+    for (const std::string& fault : options.injected)  // the difference
+        inject_fault(b, fault);
     const std::vector<Measurement> measured_a = checked_measurements(options.measured, a);
     const std::vector<Measurement> measured_b = checked_measurements(options.measured_b, b);
     const auto run = [&](const Scenario& scenario) {

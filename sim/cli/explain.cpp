@@ -51,7 +51,9 @@ int explain(const Arguments& arguments) {
         check_writable(options.output);
 
     RunStats stats;
-    const Scenario scenario = load_scenario(options.files.front(), options.overrides, Scope::step, options.calibration);
+    Scenario scenario = load_scenario(options.files.front(), options.overrides, Scope::step, options.calibration);
+    for (const std::string& fault : options.injected)
+        inject_fault(scenario, fault);
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
     stats.start_forecast();
     const Explanation explanation =

@@ -50,6 +50,8 @@ void check_ending(const std::string& verb, const std::string& output) {
 void add_forecast_options(Options& options) {
     options.named.add_options()("set", po::value<Texts>()->value_name("key=value"),
                                 "override one key of the scenario; repeatable")(
+        "inject", po::value<Texts>()->value_name("FAULT"),
+        "something that goes wrong, such as \"gpu 29.2 clock 1200 MHz at 2 h\"; repeatable")(
         "calibration", po::value<std::string>()->value_name("FILE"),
         "constants of your site in place of the catalogue's, written by `fabricast-validate fit`")(
         "seed", po::value<std::string>()->value_name("N"), "seed of everything random; the same as --set seed=N")(
@@ -74,6 +76,7 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
     arguments.files = list("file");
     arguments.overrides = list("set");
     arguments.measured = list("measured");
+    arguments.injected = list("inject");
     arguments.fold = values.count("no-fold") == 0;
     arguments.fold_time = values.count("no-time-fold") == 0;
     if (values.count("calibration")) {

@@ -19,14 +19,14 @@ struct Calibration;
 namespace fabricast::cli {
 
 struct ForecastArguments {
-    std::vector<std::string> files, overrides, measured;
+    std::vector<std::string> files, overrides, measured, injected;
     bool json = false, fold = true, fold_time = true, quiet = false, no_color = false;
     std::string output;
     std::shared_ptr<const Calibration> calibration;  ///< of --calibration
 };
 
-/// --set, --calibration, --seed, --quantum, --json, --output, --measured, --no-fold, --no-time-fold, --quiet, --no-color
-/// and FILE...
+/// --set, --inject, --calibration, --seed, --quantum, --json, --output, --measured, --no-fold, --no-time-fold, --quiet,
+/// --no-color and FILE...
 void add_forecast_options(Options& options);
 
 /// Throws ScenarioError for a seed that is no number and an --output that cannot be written or has another ending than

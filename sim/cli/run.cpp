@@ -50,9 +50,10 @@ Options description() {
         "  fabricast run my.yaml --output report.html            a page to mail; also .md, .csv, .prom\n"
         "  fabricast run my.yaml --trace step.pftrace            open it in ui.perfetto.dev\n"
         "  fabricast run before.yaml after.yaml\n"
+        "  fabricast run my.yaml --inject 'gpu 0.3 clock 1200 MHz' --inject 'nic 3.2 flap at 10 s for 5 s'\n"
         "  fabricast run --chakra traces/step --network net.yml --system system.json --groups groups.json\n\n"
         "With several files --json prints an array. Exit codes: 0 done, 1 an `expect:` failed,\n"
-        "2 bad input, 3 the simulated job failed (out of memory, deadlock).\n";
+        "2 bad input, 3 the simulated job failed (out of memory, deadlock, time-out).\n";
     return options;
 }
 
@@ -108,6 +109,10 @@ std::vector<Scenario> load_all(const RunOptions& options) {
     std::vector<Scenario> scenarios;
     for (const std::string& file : options.files)
         scenarios.push_back(load_scenario(file, options.overrides, Scope::step, options.calibration));
+    for (Scenario& scenario : scenarios) {
+        for (const std::string& fault : options.injected)
+            inject_fault(scenario, fault);
+    }
     return scenarios;
 }
 

@@ -29,6 +29,12 @@ const std::vector<std::string_view>& figure_names() {
                                                         "gpu_hours",
                                                         "cost",
                                                         "memory_gib",
+                                                        "failed_at_s",
+                                                        "epochs_done",
+                                                        "job_s",
+                                                        "longest_step_s",
+                                                        "reporting_ranks",
+                                                        "samples_missed",
                                                         "ettr",
                                                         "campaign_days",
                                                         "campaign_tokens",
@@ -39,6 +45,31 @@ const std::vector<std::string_view>& figure_names() {
 }
 
 namespace {
+
+std::optional<double> job_figure(const Result& result, std::string_view name) {
+    if (!result.job)
+        return std::nullopt;
+    const JobResult& job = *result.job;
+    if (name == "failed_at_s" && !result.failure.empty())
+        return seconds(job.end);
+    if (name == "job_s" && result.failure.empty())
+        return seconds(job.end);
+    if (name == "epochs_done")
+        return static_cast<double>(std::count_if(job.epochs.begin(), job.epochs.end(),
+                                                 [](const JobResult::Epoch& epoch) { return epoch.complete; }));
+    if (name == "longest_step_s")
+        return seconds(job.longest_step);
+    if (name == "reporting_ranks")
+        return static_cast<double>(job.reporting.size());
+    if (name == "samples_missed" && !job.epochs.empty())
+        return job.missed;
+    return std::nullopt;
+}
+
+/// A hang is met by the time-out that ends it.
+bool is_outcome(const std::string& word, const std::string& expected) {
+    return word == expected || (expected == "hang" && word == "time-out");
+}
 
 /// Median of the replicas; of stops the mean, which a rate is.
 std::optional<double> campaign_figure(const Result& result, std::string_view name) {
@@ -67,6 +98,8 @@ std::optional<double> figure(const Result& result, std::string_view name) {
             heaviest = std::max(heaviest, stage.total_bytes);
         return static_cast<double>(heaviest) / static_cast<double>(std::int64_t{1} << 30);
     }
+    if (const std::optional<double> of_job = job_figure(result, name))
+        return of_job;
     if (result.step.ps <= 0)
         return std::nullopt;
     const Headline h = headline(result);
@@ -116,7 +149,7 @@ std::vector<ExpectationOutcome> check_expectations(const Result& result) {
         outcome.what = "outcome";
         outcome.expected_word = word;
         outcome.word = outcome_word(result);
-        outcome.met = outcome.word == word;
+        outcome.met = is_outcome(outcome.word, word);
         outcomes.push_back(outcome);
     }
     for (const Scenario::Expectation& expected : result.scenario->expect) {
@@ -140,7 +173,7 @@ std::string outcome_word(const Result& result) {
 }
 
 bool failed_unexpectedly(const Result& result) {
-    return !result.failure.empty() && result.scenario->expect_outcome != outcome_word(result);
+    return !result.failure.empty() && !is_outcome(outcome_word(result), result.scenario->expect_outcome);
 }
 
 std::string describe(const ExpectationOutcome& outcome) {

@@ -3,7 +3,8 @@
 // A figure is any number of step in result.json (mfu, time_s ...), or days, gpu_hours, cost (of the whole run)
 // or memory_gib (heaviest stage); step_time_s is another name of time_s. A figure the result does not have (days
 // without run.tokens, mfu of a job that failed) meets nothing. Of a campaign: ettr, campaign_days, campaign_tokens,
-// campaign_gpu_hours, campaign_cost (medians), stops (mean). `outcome` is a word: how the job must end.
+// campaign_gpu_hours, campaign_cost (medians), stops (mean). Of a job over epochs or faults: failed_at_s, job_s,
+// epochs_done, longest_step_s, reporting_ranks, samples_missed. `outcome` is a word: how the job must end.
 #pragma once
 
 #include <optional>
@@ -30,7 +31,7 @@ struct ExpectationOutcome {
 };
 std::vector<ExpectationOutcome> check_expectations(const Result& result);
 
-/// "ok", "out_of_memory", "deadlock".
+/// "ok", "out_of_memory", "deadlock", "time-out", "hang", "transport_error", "crash".
 std::string outcome_word(const Result& result);
 
 /// The job ended other than it should: it failed and the scenario does not expect just that.

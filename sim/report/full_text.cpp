@@ -128,6 +128,43 @@ void print_communication(Page& page, const std::vector<CommRow>& communication) 
     table.print(page);
 }
 
+void print_job(Page& page, const Result& result) {
+    if (!result.job)
+        return;
+    const JobResult& job = *result.job;
+    page.heading("The job, step after step");
+    page.add(fmt::format("  {} steps in {}; a step takes {}, the longest {}", job.steps_done,
+                         duration(seconds(job.end)), duration(seconds(job.typical_step)),
+                         duration(seconds(job.longest_step))));
+    if (!job.settled)
+        page.add("; stretches that were left out do not repeat themselves: means", Paint::warn);
+    page.end();
+    if (!job.epochs.empty()) {
+        Table table("rrrrrl");
+        table.row({"epoch", "steps", "begins", "ends", "boundary", ""});
+        for (std::size_t e = 0; e < job.epochs.size(); ++e) {
+            const JobResult::Epoch& epoch = job.epochs[e];
+            const std::string steps = epoch.fewest == epoch.steps ? fmt::format("{}", epoch.steps)
+                                                                  : fmt::format("{}-{}", epoch.fewest, epoch.steps);
+            table.row({fmt::format("{}", e + 1), steps, duration(seconds(epoch.begin)),
+                       epoch.complete ? duration(seconds(epoch.end)) : "-",
+                       epoch.boundary > 0 ? duration(seconds(epoch.boundary)) : "-",
+                       epoch.complete ? "" : "not ended"});
+        }
+        table.print(page);
+        page.add(fmt::format("  of the samples of an epoch {} are read more than once, {} by nobody",
+                             percent(job.repeated), percent(job.missed)))
+            .end();
+    }
+    for (const JobResult::Message& message : job.messages) {
+        const std::vector<std::string> lines = wrap(clean(message.text), kScreenColumns - 16);
+        for (std::size_t i = 0; i < lines.size(); ++i)
+            page.add(i == 0 ? pad_left(duration(seconds(message.at)), 12) + "  " : std::string(14, ' '))
+                .add(lines[i])
+                .end();
+    }
+}
+
 void print_expectations(Page& page, const Result& result) {
     const std::vector<ExpectationOutcome> outcomes = check_expectations(result);
     if (outcomes.empty())
@@ -183,6 +220,7 @@ std::string full_text(const Result& result, bool color, bool unicode) {
         print_waterfall(page, result);
         print_stages(page, result.step);
     }
+    print_job(page, result);
     print_memory(page, result.memory);
     if (result.checkpoint_bytes > 0)
         page.add(fmt::format("  a checkpoint with the optimizer's state ({}) is {}",

@@ -172,6 +172,34 @@ ordered_json run_json(const Result& result) {
             {"currency", result.scenario->currency}};
 }
 
+ordered_json job_json(const JobResult& job) {
+    ordered_json epochs = ordered_json::array(), messages = ordered_json::array(), steps = ordered_json::array();
+    for (const JobResult::Epoch& epoch : job.epochs)
+        epochs.push_back({{"steps", epoch.steps},
+                          {"fewest_steps", epoch.fewest},
+                          {"begin_s", seconds(epoch.begin)},
+                          {"end_s", seconds(epoch.end)},
+                          {"boundary_s", seconds(epoch.boundary)},
+                          {"complete", epoch.complete}});
+    for (const JobResult::Message& message : job.messages)
+        messages.push_back({{"at_s", seconds(message.at)}, {"rank", message.rank}, {"text", message.text}});
+    for (const Picoseconds step : job.steps)
+        steps.push_back(seconds(step));
+    return {{"end_s", seconds(job.end)},
+            {"steps_done", job.steps_done},
+            {"steps_planned", job.steps_planned},
+            {"typical_step_s", seconds(job.typical_step)},
+            {"longest_step_s", seconds(job.longest_step)},
+            {"settled", job.settled},
+            {"samples_repeated", job.repeated},
+            {"samples_missed", job.missed},
+            {"epochs", std::move(epochs)},
+            {"messages", std::move(messages)},
+            {"reporting_ranks", job.reporting},
+            {"silent_ranks", job.silent},
+            {"simulated_step_s", std::move(steps)}};
+}
+
 ordered_json memory_json(const std::vector<StageMemory>& memory) {
     ordered_json rows = ordered_json::array();
     for (const StageMemory& stage : memory) {
@@ -280,6 +308,8 @@ std::string result_json(const Result& result) {
     json["scenario"] = scenario_json(scenario);
     json["step"] = step_json(result);
     json["run"] = run_json(result);
+    if (result.job)
+        json["job"] = job_json(*result.job);
     json["campaign"] = report::campaign_json(result);
     json["memory"] = memory_json(result.memory);
     json["host_memory"] = {{"bytes", result.host_bytes},

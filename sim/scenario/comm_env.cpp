@@ -344,6 +344,8 @@ private:
 
     void stranger(const EnvEntry& e) {
         static const std::vector<std::string> known = variable_names();
+        if (e.name == "HCCL_EXEC_TIMEOUT" || e.name == "HCCL_CONNECT_TIMEOUT")
+            return note(e, "acts only with comm.library hccl (of Ascend NPUs), after a fault or stall");
         if (e.name.starts_with("HCCL_"))
             return note(e, "no effect: HCCL is the library of Ascend NPUs, NVIDIA GPUs use NCCL");
         if (e.name.starts_with("TORCH_NCCL_"))

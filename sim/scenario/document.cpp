@@ -30,6 +30,17 @@ void expand(Value& value, const std::string& path) {
         value.members.push_back({std::string(field->shorthand), inner.place, std::move(inner)});
         return;
     }
+    if (value.kind == Value::Kind::list) {
+        const Field* field = find_field(path);
+        if (!field || field->kind != FieldKind::section || field->list_shorthand.empty())
+            return;
+        Value inner = value;
+        value = Value{};
+        value.kind = Value::Kind::map;
+        value.place = inner.place;
+        value.members.push_back({std::string(field->list_shorthand), inner.place, std::move(inner)});
+        return;
+    }
     for (Member& member : value.members)
         expand(member.value, join(path, member.key));
 }

@@ -50,6 +50,7 @@ struct Field {
     std::string_view shorthand = {};  ///< section: key a scalar stands for
     bool replace = false;             ///< section: `extends` and overrides replace it as a whole
     Use use = Use::step;
+    std::string_view list_shorthand = {};  ///< section: key of the list that a bare list stands for
 };
 
 std::span<const Field> fields();

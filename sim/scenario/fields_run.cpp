@@ -87,7 +87,11 @@ constexpr Field kRunFields[] = {
     integer("run.phases[].pp", 1, 1e6, "", "Pipeline stages."),
     integer("run.phases[].cp", 1, 1e6, "", "Context parallel."),
 
-    section("faults", "What breaks; with run.tokens or run.days: a campaign.", "rates"),
+    {.path = "faults",
+     .kind = K::section,
+     .doc = "What breaks; with run.tokens or run.days: a campaign. As a list: what is wrong with a step (events).",
+     .shorthand = "rates",
+     .list_shorthand = "events"},
     choice("faults.rates", "default|mature|new|none", "default",
            "Failure rates: a mature fleet (default), a new one, or none."),
     number_or_zero("faults.per_1000_node_days", 1e6, "Stops of the job, all causes; shares between causes stay."),
@@ -130,17 +134,46 @@ constexpr Field kRunFields[] = {
     time_or_zero("faults.leak.free", "d", kLong, "Time until it shows."),
     number("faults.leak.per_day", 100, "", "Growth a day, as a share of the step."),
     flag("faults.leak.restart_when_critical", "false", "A step of twice the healthy one leads to a restart."),
-    {.path = "faults.events", .kind = K::list, .doc = "Faults at given times."},
+    {.path = "faults.events",
+     .kind = K::list,
+     .doc = "Faults one by one: with `kind` of a campaign, with `what` of the step or job."},
     choice("faults.events[].kind",
            "gpu_fail|gpu_slow|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|loader_slow|data_nan",
-           "", "What happens."),
-    quantity("faults.events[].at", D::time, "h", 1e10, "When, from the start of the run."),
+           "", "What happens in a campaign."),
+    {.path = "faults.events[].at",
+     .kind = K::quantity,
+     .doc = "When, from the start of the run; of a step: from the start on when absent.",
+     .dimension = D::time,
+     .example = "h",
+     .high = 1e10},
     quantity("faults.events[].duration", D::time, "h", 1e10,
              "How long, of slow faults and flaps; as drawn when absent."),
     integer("faults.events[].node", 0, 131071, "", "Node, from 0."),
     integer("faults.events[].gpu", 0, 1023, "", "GPU of the node, from 0."),
     integer("faults.events[].nic", 0, 1023, "", "Adapter of the node, from 0."),
     later(number("faults.events[].severity", 1, "", "Part of the rate that is lost.")),
+    choice(
+        "faults.events[].what",
+        "clock|slow|rate|lanes|collision|congestion|loss|flap|down|storage|loader|wandering|leak|allocator|garbage|"
+        "sequence|hang|crash",
+        "",
+        "clock: `to` so many MHz; slow: compute takes `by` times as long; rate: a link has `by` of its rate; lanes: "
+        "`count` are lost; collision: two flows on one uplink; congestion: the network is `by` times as slow; loss: "
+        "`by` of the packets; flap: down for `lasts`; down: for good; storage, loader, wandering: reading takes `by` "
+        "times as long; leak: `by` more an hour; allocator, garbage: stops for `takes` every `every` steps; sequence: "
+        "compute of a replica varies by the share `by`; hang: a rank stops; crash: it dies."),
+    text("faults.events[].where", "gpu 29.2, nic 3.2, gpu 1.0 pcie, node 4, rank 7, stage 1, all, or a link's name."),
+    text("faults.events[].to", "Of a clock: 1200 MHz."),
+    {.path = "faults.events[].by",
+     .kind = K::number,
+     .doc = "A factor or share, see what.",
+     .high = 1e6,
+     .positive = true},
+    integer("faults.events[].count", 1, 1024, "", "Lanes."),
+    quantity("faults.events[].takes", D::time, "ms", 1e6, "Length of one stop."),
+    integer("faults.events[].every", 1, 1e9, "", "Steps from one to the next."),
+    flag("faults.events[].synchronised", "", "All ranks stop in the same step."),
+    quantity("faults.events[].lasts", D::time, "s", 1e7, "How long; for good when absent."),
 };
 
 }  // namespace

@@ -22,10 +22,14 @@ void fill_compression(Answers& answers, Scenario& scenario, Diagnostics& diagnos
 void place_compression(Scenario& scenario);  ///< behind check_layout: who shares a server
 void fill_optimizer(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_comm(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// Needs cluster, training and comm.
+void fill_job(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_run(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 /// Need model, training and the tokens of the run. fill_faults is a part of fill_campaign.
 void fill_campaign(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_faults(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+/// False without `faults`, and where all it has are events of the step (`what`), as a bare list of them has.
+bool faults_of_campaign(const Answers& answers);
 
 /// Everything that decides the forecast and was not typed, or replaces a catalogue figure.
 void list_assumptions(const Answers& answers, Scenario& scenario);

@@ -164,7 +164,7 @@ void apply_phase(const RunPlan::Phase& phase, std::int64_t gpus, TrainingPlan& p
 
 void fill_campaign(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     s.run.days = number(answers, "run.days", 0) / 86400;
-    const bool faults = answers.given("faults") != nullptr;
+    const bool faults = faults_of_campaign(answers);
     s.run.given = faults && (s.tokens > 0 || s.run.days > 0);
     s.run.replicas = static_cast<std::uint32_t>(answers.get("run.replicas").integer);
     const double spares = std::ceil(defaults().spares_share * s.nodes);

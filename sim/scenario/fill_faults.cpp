@@ -1,7 +1,9 @@
 // faults: what breaks, from the catalogue with the scenario's changes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "sim/scenario/fill.hpp"
 #include "sim/scenario/nearest.hpp"
@@ -108,11 +110,30 @@ std::size_t place_of(std::string_view name, const std::vector<Entry>& entries) {
     return at;
 }
 
+constexpr std::string_view kCampaignKeys[] = {"kind", "at", "duration", "node", "gpu", "nic", "severity"};
+
+/// Keys of the other sort of event, which would be read by nobody.
+void check_only(const Answers& answers, const std::string& path, std::span<const std::string_view> known,
+                std::string_view sort, Diagnostics& diagnostics) {
+    for (const auto& [key, answer] : answers.below(path + "."))
+        if (std::find(known.begin(), known.end(), key) == known.end())
+            diagnostics.error(answer->place, fmt::format("{}.{}: an event with `{}` does not have it; it has {}", path,
+                                                         key, sort, fmt::join(known, ", ")));
+}
+
 void fill_event(const Answers& answers, const std::string& path, Scenario& s, Diagnostics& diagnostics) {
     using Event = RunPlan::Faults::Event;
     const Answer *kind = answers.given(path + ".kind"), *at = answers.given(path + ".at");
-    if (!kind || !at) {
-        missing(answers, path + (kind ? ".at" : ".kind"), "", diagnostics);
+    if (const Answer* what = answers.given(path + ".what"); what || !kind) {  // of the step: fill_job
+        if (what && kind)
+            diagnostics.error(what->place, fmt::format("{}: `kind` is a fault of a campaign, `what` one of the step; "
+                                                       "leave one of them out",
+                                                       path));
+        return;
+    }
+    check_only(answers, path, kCampaignKeys, "kind", diagnostics);
+    if (!at) {
+        missing(answers, path + ".at", "", diagnostics);
         return;
     }
     const struct {
@@ -142,6 +163,18 @@ void fill_event(const Answers& answers, const std::string& path, Scenario& s, Di
 }
 
 }  // namespace
+
+bool faults_of_campaign(const Answers& answers) {
+    if (!answers.given("faults"))
+        return false;
+    bool other = false, of_step = false;
+    for (const auto& [key, answer] : answers.below("faults.")) {
+        const bool event = key.starts_with("events");
+        other |= !event || key.ends_with("].kind");
+        of_step |= event && key.ends_with("].what");
+    }
+    return other || !of_step;
+}
 
 void fill_faults(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     fill_rates(answers, s, diagnostics);

@@ -14,10 +14,11 @@ void fill_comm(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         diagnostics.error(library.place,
                           fmt::format("comm.library: `{}` is not known; write the name and version, such as nccl 2.28",
                                       library.text));
-    else if (name != "nccl")
+    else if (name != "nccl") {
+        s.comm.library = "nccl 2.28";
         s.comm_notes.push_back(
             fmt::format("comm.library: {} does not run on NVIDIA GPUs; modelled as nccl 2.28", library.text));
-    else if (nccl_version(library.text) == 0 && library.text != "nccl")
+    } else if (nccl_version(library.text) == 0 && library.text != "nccl")
         diagnostics.error(
             library.place,
             fmt::format("comm.library: `{}` has no readable version; write it like nccl 2.28", library.text));

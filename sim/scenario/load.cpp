@@ -70,6 +70,8 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name, const 
         fill_training(answers, s, diagnostics);
     if (cluster)
         fill_comm(answers, s, diagnostics);
+    if (diagnostics.ok())
+        fill_job(answers, s, diagnostics);
     fill_run(answers, s, diagnostics);
     if (diagnostics.ok())
         fill_campaign(answers, s, diagnostics);

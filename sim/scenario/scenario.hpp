@@ -16,6 +16,7 @@
 #include "models/hardware/catalogue.hpp"
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
+#include "sim/scenario/job_plan.hpp"
 #include "sim/scenario/run_plan.hpp"
 #include "topologies/builders/grid.hpp"
 #include "topologies/builders/hand_made.hpp"
@@ -86,6 +87,10 @@ struct Scenario {
     // communication library
     CommSettings comm;
     std::vector<std::string> comm_notes;  ///< env settings without effect, out of range, deprecated
+    // data, patience, faults
+    DataPlan data;
+    TimeOuts time_outs;
+    std::vector<StepFault> faults;
     // run
     double tokens = 0;              ///< of the whole run; 0 = not stated
     double price_per_gpu_hour = 0;  ///< 0 = not stated
@@ -99,9 +104,9 @@ struct Scenario {
         std::string where;
     };
     std::vector<Expectation> expect;
-    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "stuck"; empty = not stated
+    std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "stuck", "hang" ...; empty = not stated
     std::uint64_t seed = 1;
-    Picoseconds quantum = 0;  ///< the network is solved at most so often; 0 = exact
+    Picoseconds quantum = 0;                         ///< the network is solved at most so often; 0 = exact
     std::shared_ptr<const Calibration> calibration;  ///< laid over the catalogue; null = none
     std::vector<Assumption> assumptions;
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
@@ -122,6 +127,9 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name,
 
 /// `plan` as `phase` of the run changes it; dp takes the GPUs that remain.
 void apply_phase(const RunPlan::Phase& phase, std::int64_t gpus, TrainingPlan& plan);
+
+/// Adds a fault from the command line: "gpu 29.2 clock 1200 MHz at 2 h". Throws ScenarioError.
+void inject_fault(Scenario& scenario, const std::string& text);
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();

@@ -61,6 +61,9 @@ Json value_schema(const Field& field) {
             if (!field.shorthand.empty()) {
                 const Field* inner = find_field(fmt::format("{}.{}", field.path, field.shorthand));
                 schema = {{"anyOf", Json::array({value_schema(*inner), schema})}};
+                if (!field.list_shorthand.empty())
+                    schema["anyOf"].push_back(
+                        value_schema(*find_field(fmt::format("{}.{}", field.path, field.list_shorthand))));
             }
             break;
         }

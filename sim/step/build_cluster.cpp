@@ -6,6 +6,7 @@
 
 #include "sim/scenario/calibration.hpp"
 #include "sim/step/build_server.hpp"
+#include "sim/step/step_faults.hpp"
 #include "topologies/builders/degradation.hpp"
 #include "topologies/builders/from_fabric.hpp"
 
@@ -133,10 +134,11 @@ Cluster build_cluster(const Scenario& s) {
             degraded.back().lanes = part.lanes;
         }
         fabricast::apply(cluster, degraded);
-        return cluster;
     } catch (const std::invalid_argument& refused) {
         throw refused_at(s.degraded_where, s, refused);
     }
+    degrade_by_faults(s, cluster);
+    return cluster;
 }
 
 CommFacts comm_facts(const Scenario& s, const Cluster& cluster) {

@@ -14,8 +14,11 @@
 #include "sim/step/communication_table.hpp"
 #include "sim/step/fit_hints.hpp"
 #include "sim/step/gpu_speeds.hpp"
+#include "sim/step/job_program.hpp"
+#include "sim/step/job_run.hpp"
 #include "sim/step/limit_hints.hpp"
 #include "sim/step/program_edits.hpp"
+#include "sim/step/step_faults.hpp"
 
 namespace fabricast {
 namespace {
@@ -57,7 +60,7 @@ ComputeOptions compute_options(const Scenario& s) {
 ComputeModel build_compute(const Scenario& s) { return ComputeModel(s.gpu, compute_options(s)); }
 
 BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps) {
-    BuiltStep built{build_cluster(s), {}};
+    BuiltStep built{build_cluster(s), {}, 0};
     if (s.training.offload.active() && !built.cluster.has_pcie())
         throw ScenarioError(s.offload_where +
                             ": training.offload: the cluster is described without PCIe links, over which state would "
@@ -65,6 +68,13 @@ BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_ste
     const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
     set_gpu_speeds(s, built.compiled.program);
+    slow_by_faults(s, built.compiled.stage_of_rank, built.compiled.program);
+    if (s.data.samples > 0) {
+        std::vector<GpuId> all;
+        for (std::uint32_t rank = 0; rank < built.compiled.program.ranks.size(); ++rank)
+            all.push_back(GpuId{rank});
+        built.meeting = comm.plan(comm.make_group(all), Collective::barrier, 0).latency;
+    }
     return built;
 }
 
@@ -240,6 +250,10 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     if (options.critical_path)
         fill_critical_path(result, run, step_run.is_folded ? step_run.folded : compiled.program);
     result.hints = limit_hints(result);
+    if (steps_differ(scenario))
+        run_differing_steps(scenario, *built, result);
+    if (runs_as_job(scenario))
+        run_job(scenario, *built, options.fold, result);
     if (scenario.compression_warmup > 0)
         result.warmup_ps = warming_step(scenario, options);
     return result;

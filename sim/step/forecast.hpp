@@ -21,8 +21,8 @@ struct ForecastOptions {
     bool over_memory = false;    ///< run also what does not fit: the verdict says so, the step is timed all the same
     bool critical_path = true;   ///< follow the chain of causes; costs time and memory
     bool split_waiting = false;  ///< pipelines: re-run with equal stages, to tell imbalance from warm-up and drain
-    bool fold = true;            ///< simulate one rank of each class (models/program/fold.hpp); same result, except
-                                 ///< Result::events and ranks_simulated
+    bool fold = true;            ///< simulate one rank of each class (models/program/fold.hpp), and jobs without the
+                                 ///< stretches that repeat; same result, except Result::events and what was simulated
     bool fold_time = true;       ///< replay what recurs inside a step (sim/engine/passage.hpp); same result, except
                                  ///< Result::events
 };
@@ -37,6 +37,7 @@ ComputeModel build_compute(const Scenario& scenario);
 struct BuiltStep {
     Cluster cluster;
     CompiledStep compiled;
+    Picoseconds meeting = 0;  ///< latency of a barrier of all ranks, where the job has epochs
 };
 /// Throws std::invalid_argument where the communication library refuses its settings. Memory is not looked at.
 BuiltStep build_step(const Scenario& scenario, const ComputeModel& compute, int max_steps);

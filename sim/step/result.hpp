@@ -62,6 +62,34 @@ struct WaitingSplit {
     std::uint64_t events = 0;  ///< of the re-run, where the forecast made it
 };
 
+/// A job over several steps and epochs: when each epoch ended, and how the job ended.
+struct JobResult {
+    struct Epoch {
+        std::int64_t steps = 0;   ///< of the rank that does most
+        std::int64_t fewest = 0;  ///< of the rank that does least
+        Picoseconds begin = 0, end = 0;
+        Picoseconds boundary =
+            0;  ///< from the last step's end to the first forward behind it: what the epoch's end took
+        bool complete = false;
+    };
+    std::vector<Epoch> epochs;
+    Picoseconds end = 0;                                                  ///< of the job, or when it failed
+    Picoseconds typical_step = 0, longest_step = 0;                       ///< median and maximum of the steps of rank 0
+    std::int64_t steps_done = 0, steps_planned = 0, steps_simulated = 0;  ///< of rank 0
+    double repeated = 0, missed = 0;  ///< samples of an epoch: share read more than once, never
+    bool settled = true;              ///< every stretch that was skipped repeated itself
+    struct Message {
+        Picoseconds at = 0;
+        std::int64_t rank = -1;  ///< -1: the launcher
+        std::string text;
+    };
+    std::vector<Message> messages;        ///< in order of time; ranks that say the same are told once
+    std::vector<std::int64_t> reporting;  ///< ranks that report a time-out or error of their own
+    std::vector<std::int64_t> silent;     ///< ranks that are waited for and report none
+    Picoseconds stalled_at = -1;          ///< endless: since when nothing moves
+    std::vector<Picoseconds> steps;       ///< of rank 0, of those simulated, in order
+};
+
 /// What Scenario::quantum put off (sim/engine/network.hpp).
 struct QuantumResult {
     std::uint64_t completions = 0, put_off = 0, held = 0;
@@ -80,6 +108,7 @@ struct Result {
     std::string verdict;                 ///< "fits", "tight", "out of memory", "out of host memory", "deadlock"
     std::string failure;                 ///< empty unless the simulated job failed (exit 3)
     StepResult step;
+    std::optional<JobResult> job;         ///< where the scenario has epochs or faults with a time
     std::optional<WaitingSplit> waiting;  ///< by a re-run with equal stages, where one was asked for and ended
     std::vector<StageMemory> memory;
     std::int64_t checkpoint_bytes = 0;  ///< weights and optimizer state of the whole model

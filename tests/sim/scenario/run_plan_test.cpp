@@ -90,6 +90,22 @@ TEST(RunPlan, EventsNameTheCatalogue) {
     EXPECT_TRUE(any_contains(s.notes, "does not know loader_slow"));
 }
 
+TEST(RunPlan, EventsOfTheStepStandBesideThoseOfACampaign) {
+    const std::string slow = "{what: slow, where: gpu 1.2, by: 1.5}", fails = "{kind: gpu_fail, at: 3 d, node: 3}";
+    const Scenario list = good({"faults=[" + slow + "]"});
+    EXPECT_FALSE(list.run.given);
+    EXPECT_EQ(list.faults.size(), 1u);
+    EXPECT_EQ(list.run.faults.events.size(), 0u);
+
+    const Scenario both = good({"faults={rates: none, events: [" + slow + ", " + fails + "]}"});
+    EXPECT_TRUE(both.run.given);
+    EXPECT_EQ(both.faults.size(), 1u);
+    EXPECT_EQ(both.run.faults.events.size(), 1u);
+    EXPECT_TRUE(good({"faults=[" + slow + ", " + fails + "]"}).run.given);
+    EXPECT_TRUE(good({"faults={rates: none, events: [" + slow + "]}"}).run.given);
+    EXPECT_FALSE(good({"faults={events: [" + slow + "]}"}).run.given);
+}
+
 TEST(RunPlan, BadInputIsToldWithItsPlace) {
     const auto says = [](const std::string& line, const std::string& place, const std::string& part) {
         const std::string text = error_of(kGood + line);
@@ -104,6 +120,10 @@ TEST(RunPlan, BadInputIsToldWithItsPlace) {
     says("faults: {events: [{kind: gpu_fail, at: 3 d, node: 4}]}\n", "t.yaml:14:51:", "there is no node 4");
     says("faults: {events: [{kind: gpu_fail, at: 3 d, gpu: 8}]}\n", "t.yaml:14:50:", "there is no gpu 8");
     says("faults: {events: [{kind: gpu_fale, at: 3 d}]}\n", "t.yaml:14:26:", "did you mean `gpu_fail`?");
+    says("faults: {events: [{kind: gpu_fail, what: slow, at: 3 d}]}\n", "t.yaml:14:", "leave one of them out");
+    says("faults: {events: [{kind: gpu_fail, at: 3 d, where: gpu 1.2}]}\n", "t.yaml:14:", "does not have it");
+    says("faults: {events: [{what: hang, at: 3 d, node: 1}]}\n", "t.yaml:14:", "belongs to an event with `kind`");
+    says("faults: {events: [{what: hang, at: 300 d, where: gpu 1.2}]}\n", "t.yaml:14:", "at most 10000000 s");
     says("faults: {events: [{kind: gpu_fail}]}\n", "t.yaml:14:", ".at is missing");
     says("faults: {burst_cv: 0.5}\n", "t.yaml:14:20:", "must be at least 1");
     says("faults: {rates: none, per_1000_node_days: 3}\n", "t.yaml:14:43:", "leave one of them out");

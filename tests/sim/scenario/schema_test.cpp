@@ -134,6 +134,7 @@ TEST(Schema, HoldsEveryFieldWithItsSentence) {
     const Json& layout = schema["properties"]["training"]["properties"]["layout"]["properties"];
     EXPECT_EQ(layout["tp"]["default"], 1);
     EXPECT_EQ(layout["zero"]["maximum"], 3);
+    EXPECT_EQ(schema["properties"]["faults"]["anyOf"].back()["type"], "array");  // a bare list of events
 }
 
 TEST(Fields, ParentsExistAndDefaultsAreValid) {
