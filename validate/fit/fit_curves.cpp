@@ -182,7 +182,8 @@ void fit_corrections(const LinkClass& link, const std::string& name, const std::
     std::map<Collective, std::vector<Point>> by_kind;
     for (const Point& p : points)
         by_kind[p.run->kind].push_back(p);
-    for (const auto& [kind, own] : by_kind) {
+    for (const auto& [kind, members] : by_kind) {
+        const auto& own = members;  // clang 14 captures no bindings
         constexpr std::size_t kFewest = 5;
         if (own.size() < kFewest)
             continue;
