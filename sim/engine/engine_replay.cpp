@@ -83,9 +83,10 @@ StreamPoint Engine::stream_point(const RankState& r, std::uint8_t stream) const 
     point.state = s.state;
     point.counter = s.counter;
     if (s.state == StreamState::blocked) {
-        while ((streams_[r.first_stream + point.waits_on].waiters & bit(stream)) == 0)
+        while (point.waits_on < r.streams && (streams_[r.first_stream + point.waits_on].waiters & bit(stream)) == 0)
             ++point.waits_on;
-        point.missing = s.needed - streams_[r.first_stream + point.waits_on].completed;
+        if (point.waits_on < r.streams)  // else it has been woken and looks again
+            point.missing = s.needed - streams_[r.first_stream + point.waits_on].completed;
     }
     return point;
 }
