@@ -32,7 +32,8 @@ bool Engine::replayed(std::uint32_t g) {
     if (!again || !quiet(g))
         return false;
     if (rehearsal_) {
-        note_quiet_moment(g);
+        if (!rehearsal_->over)  // what else happens in the instant of the cut leaves streams half way
+            note_quiet_moment(g);
         return false;
     }
     PassageList& list = passages_from_[{kind, counter}];
@@ -83,10 +84,11 @@ StreamPoint Engine::stream_point(const RankState& r, std::uint8_t stream) const 
     point.state = s.state;
     point.counter = s.counter;
     if (s.state == StreamState::blocked) {
-        while (point.waits_on < r.streams && (streams_[r.first_stream + point.waits_on].waiters & bit(stream)) == 0)
+        while ((streams_[r.first_stream + point.waits_on].waiters & bit(stream)) == 0) {
             ++point.waits_on;
-        if (point.waits_on < r.streams)  // else it has been woken and looks again
-            point.missing = s.needed - streams_[r.first_stream + point.waits_on].completed;
+            assert(point.waits_on < r.streams && "who waits is listed where it waits");
+        }
+        point.missing = s.needed - streams_[r.first_stream + point.waits_on].completed;
     }
     return point;
 }
