@@ -186,26 +186,43 @@ RunFit RunFitter::fit(const std::string& without) const {
             sum += kPull * weight * std::log(factors.at(name)) * std::log(factors.at(name));
         return sum;
     };
+    // The steepest of all steps of one constant, or of two at once: where the mean signed error binds, one alone gets stuck.
+    struct Move {
+        const Constant* constant[2];
+        double direction[2];
+    };
+    std::vector<Move> moves;
+    for (const Constant& c : kConstants) {
+        if (!seen.contains(c.name))
+            continue;
+        for (const double one : {1.0, -1.0}) {
+            moves.push_back({{&c, nullptr}, {one, 0}});
+            for (const Constant* d = kConstants; d != &c; ++d)
+                for (const double other : {1.0, -1.0})
+                    if (seen.contains(d->name))
+                        moves.push_back({{&c, d}, {one, other}});
+        }
+    }
     double best = cost(out.factors);
     for (double step = 0.08; step > 0.002; step /= 2) {
-        bool moved = true;
-        while (moved) {
+        for (bool moved = true; moved;) {
             moved = false;
-            for (const Constant& c : kConstants) {
-                if (!seen.contains(c.name))
-                    continue;
-                for (const double direction : {1.0, -1.0}) {
-                    Factors tried = out.factors;
-                    tried[c.name] = std::clamp(tried[c.name] * (1 + direction * step), c.least, c.most);
-                    const double sum = cost(tried);
-                    if (sum < best - 1e-9) {
-                        best = sum;
-                        out.factors = tried;
-                        moved = true;
-                        break;
-                    }
+            Factors steepest;
+            for (const Move& move : moves) {
+                Factors tried = out.factors;
+                for (int i = 0; i < 2; ++i) {
+                    if (const Constant* c = move.constant[i])
+                        tried[c->name] = std::clamp(tried[c->name] * (1 + move.direction[i] * step), c->least, c->most);
+                }
+                const double sum = cost(tried);
+                if (sum < best - 1e-9) {
+                    best = sum;
+                    steepest = tried;
+                    moved = true;
                 }
             }
+            if (moved)
+                out.factors = steepest;
         }
     }
     out.linear = error_stats(errors(out.factors));

@@ -6,11 +6,11 @@
 //
 //   ln t(theta) = ln t(1) + sum_k S_k ln theta_k,   S_k = d ln t / d ln theta_k by one re-run at theta_k = 1.1
 //
-// The sensitivities come from each row cut to a few replicas and micro-batches (shares of the step hardly change); the
-// coordinate search minimises sum w |t / measured - 1| + 0.3 sum_k n_k (ln theta_k)^2 of the linear form, n_k the weight of
-// rows that see constant k, w = 1 / sqrt(rows of the source) with mean 1, while the mean signed error stays within 1 %
-// (absolute errors alone pull forecasts down: they weigh twice too slow more than half as slow); what is reported is run in
-// full with the factors found.
+// The sensitivities come from each row cut to a few replicas and micro-batches (shares of the step hardly change). A search
+// by single and paired steps minimises sum w |t / measured - 1| + 0.3 sum_k n_k (ln theta_k)^2 of the linear form, n_k the
+// weight of rows that see constant k, w = 1 / sqrt(rows of the source) with mean 1, while the mean signed error stays within
+// 1 % (absolute errors alone pull forecasts down: they weigh twice too slow more than half as slow). What is reported is run
+// in full with the factors found.
 //
 // Leave one source out, two readings. Stack known: the other sources' factors, the source's own named stack with its
 // published numbers. Blind: the stack's own numbers at defaults as well (FlashAttention-2 instead of 1, no host time per
