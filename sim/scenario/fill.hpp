@@ -24,6 +24,7 @@ void fill_optimizer(Answers& answers, Scenario& scenario, Diagnostics& diagnosti
 void fill_comm(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 /// Needs cluster, training and comm.
 void fill_job(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void fill_faults_of_step(const Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_run(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 /// Need model, training and the tokens of the run. fill_faults is a part of fill_campaign.
 void fill_campaign(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);

@@ -104,11 +104,37 @@ __host__ __device__ inline float random_eighth(std::uint64_t seed, std::uint64_t
     return static_cast<float>(static_cast<int>(mixed(seed + i) % 16) - 8) * 0.125F;
 }
 
+#ifdef __CUDACC__
+constexpr int kThreads = 256;
+
+template <typename T>
+__global__ void fill_random(T* data, std::size_t n, std::uint64_t seed) {
+    const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride)
+        data[i] = T(random_eighth(seed, i));
+}
+
+/// Blocks of a kernel that strides over its data.
+inline unsigned blocks_of_device() {
+    int device = 0, count = 0;
+    FABRICAST_CUDA_CHECK(cudaGetDevice(&device));
+    FABRICAST_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+    return static_cast<unsigned>(count) * 8;
+}
+
+/// Fills device memory with random_eighth(seed, i).
+template <typename T>
+void fill(const Memory& memory, std::uint64_t seed) {
+    fill_random<T><<<blocks_of_device(), kThreads>>>(memory.as<T>(), memory.bytes() / sizeof(T), seed);
+    FABRICAST_CUDA_CHECK(cudaGetLastError());
+}
+#endif
+
 struct ProductShape {
     std::int64_t m, n, k, batch = 1;
 };
 
-/// The kernels of one GPU (cuda_kernels.cu).
+/// The kernels of one GPU (cuda_products.cu, cuda_kernels.cu).
 void measure_products(MeasureSession& session);
 void measure_memory(MeasureSession& session);
 void measure_launches(MeasureSession& session);
