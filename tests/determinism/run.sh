@@ -3,7 +3,7 @@
 #   - twice in a row,
 #   - from the release, the debug (ASan + UBSan) and, where clang++ exists, the clang build,
 #   - with glibc's FMA and AVX2 variants of libm switched off,
-#   - folded and, but for the counts of the engine, with every rank and with every operation simulated.
+#   - folded and, but for the counts of the engine and the list of steps simulated, with every rank, step and operation.
 # Usage: run.sh               builds release, debug and clang with ./dev, then compares
 #        run.sh BINARY...     compares these; the first one is the reference
 # Exit code 0: all equal, 1: a difference, 70: a build failed.
@@ -51,6 +51,8 @@ result() {  # binary, scenario, file, options...
     esac
 }
 
+without_counts() { sed -e '/"events"/d' -e '/"ranks_simulated"/d' -e '/"simulated_step_s": \[/,/\]/d' "$1"; }
+
 for scenario in "${scenarios[@]}"; do
     reference=$scratch/reference
     result "${binaries[0]}" "$scenario" "$reference"
@@ -70,8 +72,8 @@ for scenario in "${scenarios[@]}"; do
     GLIBC_TUNABLES=$without_fma result "${binaries[0]}" "$scenario" "$scratch/plain"
     cmp -s "$reference" "$scratch/plain" || differs "$scenario, no FMA and AVX2" "$reference" "$scratch/plain"
     result "${binaries[0]}" "$scenario" "$scratch/ranks" --no-fold
-    grep -v -e '"events"' -e '"ranks_simulated"' "$reference" >"$scratch/folded"
-    grep -v -e '"events"' -e '"ranks_simulated"' "$scratch/ranks" >"$scratch/whole"
+    without_counts "$reference" >"$scratch/folded"
+    without_counts "$scratch/ranks" >"$scratch/whole"
     cmp -s "$scratch/folded" "$scratch/whole" || differs "$scenario, every rank" "$scratch/folded" "$scratch/whole"
     result "${binaries[0]}" "$scenario" "$scratch/operations" --no-time-fold
     grep -v '"events"' "$reference" >"$scratch/folded"
