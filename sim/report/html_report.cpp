@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/report/embedded_text.hpp"
 #include "sim/report/html_parts.hpp"
@@ -32,6 +33,25 @@ std::string layout_words(const Json& scenario) {
     if (number(scenario, "/layout/zero") > 0)
         text += fmt::format("{}zero {}", text.empty() ? "" : ", ", count_of(number(scenario, "/layout/zero")));
     return text;
+}
+
+// What the weeks come to, faults and all; text and Markdown hold the whole campaign.
+std::string campaign_cards(const Json& result) {
+    const auto spread = [&](const char* what, auto text) {
+        const std::string at_what = fmt::format("/campaign/{}/", what);
+        const auto quantile = [&](const char* q) { return text(number(result, (at_what + q).c_str())); };
+        return std::pair{quantile("p50"), fmt::format("{} to {}", quantile("p10"), quantile("p90"))};
+    };
+    const auto [days, days_spread] = spread("days", [](double d) { return fmt::format("{:.1f}", d); });
+    std::string out = card(days + " days", fmt::format("with failures, {} in 80 % of {} lives; goodput {}", days_spread,
+                                                       count_of(number(result, "/campaign/replicas")),
+                                                       percent(number(result, "/campaign/ettr/p50"))));
+    if (at(result, "/campaign/cost").is_object()) {
+        const auto [cost, cost_spread] = spread("cost", [](double c) { return magnitude(c); });
+        out += card(fmt::format("{} {}", cost, word(result, "/run/currency")),
+                    fmt::format("with failures, {} in 80 % of lives", cost_spread));
+    }
+    return out;
 }
 
 std::string head_section(const Json& result) {
@@ -80,14 +100,19 @@ std::string head_section(const Json& result) {
         out += card(gib(static_cast<std::int64_t>(most)) + " GiB",
                     fmt::format("of {} GiB per GPU on the fullest stage, {}", gib(static_cast<std::int64_t>(capacity)),
                                 percent(most / capacity)));
+    const bool campaign = at(result, "/campaign").is_object();
     if (at(result, "/run/days").is_number()) {
         out += card(fmt::format("{:.1f} days", number(result, "/run/days")),
-                    fmt::format("for {} tokens, {} GPU-hours; no failures counted",
-                                magnitude(number(scenario, "/tokens")), magnitude(number(result, "/run/gpu_hours"))));
+                    fmt::format("for {} tokens, {} GPU-hours; {}", magnitude(number(scenario, "/tokens")),
+                                magnitude(number(result, "/run/gpu_hours")),
+                                campaign ? "without failures" : "no failures counted"));
     }
     if (at(result, "/run/cost").is_number())
         out += card(fmt::format("{} {}", magnitude(number(result, "/run/cost")), word(result, "/run/currency")),
-                    fmt::format("at {:g} per GPU-hour", number(scenario, "/price_per_gpu_hour")));
+                    fmt::format("at {:g} per GPU-hour{}", number(scenario, "/price_per_gpu_hour"),
+                                campaign ? ", without failures" : ""));
+    if (campaign)
+        out += campaign_cards(result);
     out += "</div>\n";
     for (const Json& expected : at(result, "/expect")) {
         const bool met = expected.value("met", false);

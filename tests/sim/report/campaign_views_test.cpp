@@ -8,6 +8,7 @@
 #include "sim/report/campaign_view.hpp"
 #include "sim/report/comparison.hpp"
 #include "sim/report/expectation.hpp"
+#include "sim/report/result_views.hpp"
 #include "sim/report/text.hpp"
 
 namespace fabricast::testing {
@@ -71,6 +72,19 @@ TEST(CampaignViews, TextHasTheFiguresAndFits) {
     EXPECT_NE(full.find("slower: network adapter at half rate"), std::string::npos);
     EXPECT_NE(full.find("+5.0 %"), std::string::npos);
     EXPECT_EQ(campaign_text(result, true, false, false).find("█"), std::string::npos);
+}
+
+TEST(CampaignViews, ThePageHeadTellsDaysAndCostWithFailures) {
+    const Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    const std::string without = html_report(result_json(result));
+    EXPECT_NE(without.find("no failures counted"), std::string::npos);
+    EXPECT_EQ(without.find("with failures"), std::string::npos);
+    result.campaign = sample_campaign();
+    const std::string page = html_report(result_json(result));
+    EXPECT_EQ(page.find("no failures counted"), std::string::npos);
+    for (const char* part : {"44.0 days", "with failures, 40.0 to 48.0 in 80 % of 10 lives", "without failures"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
 TEST(CampaignViews, JsonAndExpectations) {
