@@ -51,7 +51,7 @@ void step_folded_with_faults(benchmark::State& state) {
 BENCHMARK(step_folded_with_faults)->Arg(1024)->Arg(4096)->Arg(16384)->Arg(98304)->Unit(benchmark::kMillisecond);
 
 void step_every_rank(benchmark::State& state) { run(state, "gpu_spread: 0", false); }
-BENCHMARK(step_every_rank)->Arg(1024)->Arg(4096)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(step_every_rank)->Arg(256)->Arg(1024)->Arg(4096)->Arg(16384)->Unit(benchmark::kMillisecond);
 // A minute and gigabytes: asked for by FABRICAST_SLOW=1.
 [[maybe_unused]] const auto* const largest = std::getenv("FABRICAST_SLOW") == nullptr
                                                  ? nullptr
