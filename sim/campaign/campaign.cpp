@@ -40,8 +40,9 @@ Quantiles CampaignResult::of(const std::function<double(const ReplicaResult&)>& 
     Quantiles q;
     for (const ReplicaResult& replica : replicas) {
         values.push_back(figure(replica));
-        q.mean += values.back() / static_cast<double>(replicas.size());
+        q.mean += values.back();
     }
+    q.mean /= static_cast<double>(replicas.size());
     std::sort(values.begin(), values.end());
     const auto at = [&](std::size_t tenth) { return values[(tenth * values.size() + 9) / 10 - 1]; };
     q.p10 = at(1);

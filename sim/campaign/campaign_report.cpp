@@ -193,13 +193,15 @@ CampaignSpec campaign_spec(const Scenario& s, const Result& result, StepTimes& s
     return spec;
 }
 
-void add_campaign(const Scenario& s, Result& result) {
+void add_campaign(const Scenario& s, Result& result, CampaignOptions options) {
     if (!s.run.given || !result.failure.empty() || result.step.ps <= 0)
         return;
-    StepTimes steps = condition_steps(s, result);
+    StepTimes steps = condition_steps(s, result, options.memo);
     auto report = std::make_shared<CampaignReport>();
     report->spec = campaign_spec(s, result, steps);
     report->result = run_campaign(report->spec, steps);
+    if (options.intervals)
+        report->intervals = interval_table(report->spec, steps, report->result.advice);
     report->prices = {s.price_per_gpu_hour, s.power_limit_w > 0 ? s.power_limit_w : s.gpu.power_w};
     report->checkpoint_bytes = static_cast<double>(result.checkpoint_bytes);
     for (const auto& [condition, step] : steps.known())

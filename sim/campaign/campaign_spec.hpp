@@ -110,9 +110,10 @@ struct Phase {
     double tokens_per_step = 0;
 };
 
-/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save.
+/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save; from_zero: what was
+/// trained is worth nothing, all of it is done again.
 struct ScheduledFault {
-    enum class Kind : std::uint8_t { stop, slow, stall, poisoned };
+    enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero };
     Nanoseconds time = 0;
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component (stop) or degradation (slow)

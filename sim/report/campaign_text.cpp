@@ -74,6 +74,48 @@ void print_checkpoints(Page& page, const CampaignReport& report) {
         page.add("  ").add(line, Paint::dim).end();
 }
 
+std::string goodput(double ettr) { return fmt::format("{:.2f} %", ettr * 100); }
+
+/// Goodput against the interval; in full also against the stall of a save.
+void print_intervals(Page& page, const IntervalTable& table, bool full) {
+    if (table.rows.empty())
+        return;
+    page.blank();
+    page.add("Goodput (ETTR) against the checkpoint interval", Paint::bold);
+    page.add(fmt::format("; best by simulation {}", span_text(table.best))).end();
+    std::vector<std::string> heading = {"interval", "steps", fmt::format("{} lives", table.lives),
+                                        "points",   "",      "formula, restart"};
+    for (const double restart : table.restarts)
+        heading.push_back(span_text(restart));
+    Table rows("rrrrllrrrr");
+    rows.row(heading);
+    for (const IntervalTable::Row& row : table.rows) {
+        std::vector<std::string> cells = {span_text(row.interval), fmt::format("{}", row.every_steps),
+                                          fmt::format("{:.2f} ± {:.2f} %", row.simulated * 100, row.error * 100),
+                                          row.as_it_is ? "<- as it is" : ""};
+        for (const double ettr : row.formula)
+            cells.push_back(goodput(ettr));
+        rows.row(cells);
+    }
+    rows.print(page);
+    if (!full)
+        return;
+    page.blank();
+    page.add("Goodput if a save stopped the job for so long, at the best interval then, by formula", Paint::bold).end();
+    heading = {"stall", "best interval", "restart"};
+    for (const double restart : table.restarts)
+        heading.push_back(span_text(restart));
+    Table stalls("rrlrrrr");
+    stalls.row(heading);
+    for (const IntervalTable::Stall& stall : table.stalls) {
+        std::vector<std::string> cells = {span_text(stall.save), span_text(stall.best), ""};
+        for (const double ettr : stall.formula)
+            cells.push_back(goodput(ettr));
+        stalls.row(cells);
+    }
+    stalls.print(page);
+}
+
 void print_incidents(Page& page, const CampaignReport& report, bool full) {
     const ReplicaResult& shown = report.result.shown;
     page.blank();
@@ -133,6 +175,7 @@ std::string campaign_text(const Result& result, bool full, bool color, bool unic
     print_figures(page, result);
     print_wall(page, report);
     print_checkpoints(page, report);
+    print_intervals(page, report.intervals, full);
     if (full)
         print_causes(page, report);
     print_incidents(page, report, full);

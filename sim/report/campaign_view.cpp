@@ -69,6 +69,7 @@ std::string incident_text(const CampaignSpec& spec, const Incident& incident) {
         case Kind::replica_back: return "a replica is back";
         case Kind::silent_found: return fmt::format("silent corruption found, node {}", incident.node);
         case Kind::poisoned: return "loss is not a number: back to the last save, the sample is skipped";
+        case Kind::from_zero: return "all that was trained is thrown away";
         case Kind::none_left: return "no spare is left: the job waits for a repair";
     }
     return {};

@@ -71,7 +71,8 @@ struct RunPlan {
         bool restart_when_critical = false;
         /// A fault at a given time: a component that stops the job, a degradation that slows it, or a flap that stalls it.
         struct Event {
-            enum class Kind : std::uint8_t { stop, slow, stall, poisoned };  ///< poisoned: NaN, back to the last save
+            /// poisoned: NaN, back to the last save; from_zero: back to the start.
+            enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero };
             Kind kind = Kind::stop;
             std::size_t which = 0;  ///< of components or degradations
             double at_s = 0, lasts_s = 0;
