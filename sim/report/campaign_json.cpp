@@ -100,6 +100,10 @@ ordered_json campaign_json(const Result& result) {
         {"warnings", mean([](const ReplicaResult& x) { return static_cast<double>(x.warnings); })},
         {"criticals", mean([](const ReplicaResult& x) { return static_cast<double>(x.criticals); })},
         {"stuck", mean([](const ReplicaResult& x) { return x.outcome == Outcome::stuck ? 1.0 : 0.0; })}};
+    if (const StopTimes stop = stop_times(report); stop.stops > 0)
+        json["stop"] = {{"detection_s", stop.detection_s}, {"restart_s", stop.restart_s}, {"lost_s", stop.lost_s}};
+    else
+        json["stop"] = ordered_json();
     const CheckpointSpec& c = spec.checkpoint;
     json["checkpoint"] = {{"text", checkpoint_text(report)},
                           {"every_steps", c.every_steps},
@@ -130,6 +134,9 @@ ordered_json campaign_json(const Result& result) {
          "time of steps that were kept / wall time; slow steps count; start-up, saves, hangs, replayed steps do not"},
         {"wall", "shares of the wall time of all replicas; shown_ns of the replica shown sum to its wall time exactly"},
         {"slow_fraction", "of the wall time what kept steps took beyond those of a healthy cluster"},
+        {"stop",
+         "mean over all faults that struck the job: until noticed; from then to the first new step; steps done and "
+         "lost"},
         {"gpu_hours", "nodes and spares x GPUs x wall time"},
         {"energy_mwh", "GPUs at board power while steps run, idle otherwise, hosts throughout; without cooling"},
         {"intervals",

@@ -66,6 +66,16 @@ void print_wall(Page& page, const CampaignReport& report) {
     }
 }
 
+void print_stop(Page& page, const CampaignReport& report) {
+    const StopTimes stop = stop_times(report);
+    if (stop.stops <= 0)
+        return;
+    page.blank();
+    page.add(fmt::format("  A stop: noticed after {}, running again {} later, {} of steps lost, in the mean",
+                         span_text(stop.detection_s), span_text(stop.restart_s), span_text(stop.lost_s)))
+        .end();
+}
+
 void print_checkpoints(Page& page, const CampaignReport& report) {
     page.blank();
     for (const std::string& line : wrap("Checkpoints: " + checkpoint_text(report), kScreenColumns - 2))
@@ -174,6 +184,7 @@ std::string campaign_text(const Result& result, bool full, bool color, bool unic
     page.heading("Campaign");
     print_figures(page, result);
     print_wall(page, report);
+    print_stop(page, report);
     print_checkpoints(page, report);
     print_intervals(page, report.intervals, full);
     if (full)

@@ -36,6 +36,22 @@ std::vector<CampaignFigure> campaign_figures(const CampaignReport& report, bool 
     return all;
 }
 
+StopTimes stop_times(const CampaignReport& report) {
+    const auto mean = [&](auto figure) {
+        return report.result.of([&](const ReplicaResult& r) { return static_cast<double>(figure(r)); }).mean;
+    };
+    const auto spent = [](const ReplicaResult& r, Spent what) { return r.spent[static_cast<std::size_t>(what)]; };
+    StopTimes t;
+    t.stops = mean([](const ReplicaResult& r) { return r.stops; });
+    if (t.stops <= 0)
+        return t;
+    const auto each_s = [&](auto figure) { return mean(figure) / t.stops / static_cast<double>(kSecond); };
+    t.detection_s = each_s([&](const ReplicaResult& r) { return spent(r, Spent::detection); });
+    t.restart_s = each_s([&](const ReplicaResult& r) { return r.recovering - spent(r, Spent::detection); });
+    t.lost_s = each_s([&](const ReplicaResult& r) { return spent(r, Spent::lost); });
+    return t;
+}
+
 std::string span_text(double s) {
     if (s < 100)
         return fmt::format("{:.3g} s", s);

@@ -84,24 +84,23 @@ bool is_outcome(const std::string& word, const std::string& expected) {
 }
 
 /// Hours that were lost, what a stop takes, alerts of the step time: means of the lives; first alerts of those that had one.
-std::optional<double> stop_figure(const campaign::CampaignReport& report, std::string_view name) {
-    using campaign::Spent;
+std::optional<double> stop_figure(const campaign::CampaignReport& weeks, std::string_view name) {
     const auto mean = [&](auto figure) {
-        return report.result.of([&](const campaign::ReplicaResult& r) { return static_cast<double>(figure(r)); }).mean;
-    };
-    const auto spent_s = [&](Spent what) {
-        return mean([&](const auto& r) { return campaign::seconds_of(r.spent[static_cast<std::size_t>(what)]); });
+        return weeks.result.of([&](const campaign::ReplicaResult& r) { return static_cast<double>(figure(r)); }).mean;
     };
     const auto first_d = [&](auto time) -> std::optional<double> {
         std::vector<double> days;
-        for (const campaign::ReplicaResult& r : report.result.replicas)
+        for (const campaign::ReplicaResult& r : weeks.result.replicas)
             if (time(r) < campaign::kNever)
                 days.push_back(campaign::seconds_of(time(r)) / 86400);
         std::sort(days.begin(), days.end());
         return days.empty() ? std::nullopt : std::optional(days[(days.size() - 1) / 2]);
     };
     if (name == "lost_h")
-        return spent_s(Spent::lost) / 3600;
+        return mean([](const auto& r) {
+                   return campaign::seconds_of(r.spent[static_cast<std::size_t>(campaign::Spent::lost)]);
+               }) /
+               3600;
     if (name == "warnings")
         return mean([](const auto& r) { return r.warnings; });
     if (name == "criticals")
@@ -110,18 +109,15 @@ std::optional<double> stop_figure(const campaign::CampaignReport& report, std::s
         return first_d([](const auto& r) { return r.first_warning; });
     if (name == "first_critical_d")
         return first_d([](const auto& r) { return r.first_critical; });
-    const double stops = mean([](const auto& r) { return r.stops; });
-    if (stops <= 0)
+    const report::StopTimes stop = report::stop_times(weeks);
+    if (stop.stops <= 0)
         return std::nullopt;
     if (name == "stop_detection_s")
-        return spent_s(Spent::detection) / stops;
+        return stop.detection_s;
     if (name == "stop_restart_s")
-        return mean([](const auto& r) {
-                   return campaign::seconds_of(r.recovering - r.spent[static_cast<std::size_t>(Spent::detection)]);
-               }) /
-               stops;
+        return stop.restart_s;
     if (name == "stop_lost_s")
-        return spent_s(Spent::lost) / stops;
+        return stop.lost_s;
     return std::nullopt;
 }
 
