@@ -66,6 +66,7 @@ struct CheckpointSpec {
     std::int64_t every_steps = 0;
     Nanoseconds block = 0;                ///< training stands still
     Nanoseconds write = 0;                ///< after it, until the save counts; the next save waits for it
+    Nanoseconds drag = 0;                 ///< what steps take longer in all while a save is written beside them
     Nanoseconds load = 0;                 ///< from storage
     std::int64_t memory_every_steps = 0;  ///< copies in the memory of a peer node, beside those in storage
     Nanoseconds memory_block = 0, memory_load = 0;

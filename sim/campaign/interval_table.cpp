@@ -36,13 +36,25 @@ std::vector<std::int64_t> intervals(double middle, double shortest, double step,
     return all;
 }
 
-/// ETTR of the first `lives` replicas with another interval.
-std::vector<double> simulate(CampaignSpec spec, StepTimes& steps, std::uint32_t lives, std::int64_t every_steps) {
+struct Lives {
+    std::vector<double> ettr;
+    std::uint64_t stops = 0;
+};
+
+/// The first `lives` replicas with another interval.
+Lives simulate(CampaignSpec spec, StepTimes& steps, std::uint32_t lives, std::int64_t every_steps) {
     spec.checkpoint.every_steps = every_steps;
-    std::vector<double> ettr(lives);
-    oneapi::tbb::parallel_for(std::uint32_t{0}, lives,
-                              [&](std::uint32_t i) { ettr[i] = run_replica(spec, steps, i, false).ettr(); });
-    return ettr;
+    Lives out;
+    out.ettr.resize(lives);
+    std::vector<std::uint32_t> stops(lives);
+    oneapi::tbb::parallel_for(std::uint32_t{0}, lives, [&](std::uint32_t i) {
+        const ReplicaResult r = run_replica(spec, steps, i, false);
+        out.ettr[i] = r.ettr();
+        stops[i] = r.stops;
+    });
+    for (const std::uint32_t n : stops)
+        out.stops += n;
+    return out;
 }
 
 void fill(IntervalTable::Row& row, const std::vector<double>& ettr, const std::vector<double>& own) {
@@ -106,7 +118,7 @@ IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const I
         table.restarts.push_back(factor * advice.given.restart);
     const double step = seconds_of(steps.step({spec.phases.front().key, 0}));
     const double shortest = seconds_of(spec.checkpoint.write), middle = std::max(advice.best, shortest);
-    const std::vector<double> own = simulate(spec, steps, table.lives, spec.checkpoint.every_steps);
+    const Lives own = simulate(spec, steps, table.lives, spec.checkpoint.every_steps);
     std::vector<double> x, y;
     for (const std::int64_t every : intervals(middle, shortest, step, spec.checkpoint.every_steps)) {
         IntervalTable::Row& row = table.rows.emplace_back();
@@ -114,16 +126,19 @@ IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const I
         row.interval = static_cast<double>(every) * step;
         row.as_it_is = every == spec.checkpoint.every_steps;
         row.formula = by_restart(advice.given, table.restarts, row.interval);
-        fill(row, row.as_it_is ? own : simulate(spec, steps, table.lives, every), own);
+        fill(row, row.as_it_is ? own.ettr : simulate(spec, steps, table.lives, every).ettr, own.ettr);
         if (row.interval > middle / kFitted && row.interval < middle * kFitted && row.simulated > 0) {
             x.push_back(row.interval);
             y.push_back(1 / row.simulated - 1);
         }
     }
-    if (x.size() > 3)
+    table.few_stops = own.stops < kFewStops;
+    if (table.few_stops)
+        table.best = middle;
+    else if (x.size() > 3)
         table.best = least_of_fit(x, y);
     // A fit that leaves its points says no more than that the best is at their edge.
-    if (table.best <= 0 || table.best < x.front() || table.best > x.back())
+    if (!table.few_stops && (table.best <= 0 || table.best < x.front() || table.best > x.back()))
         table.best = best_row(table.rows);
     for (const double factor : kStalls) {
         faults::CheckpointCase given = advice.given;

@@ -5,7 +5,8 @@
 //   simulated    the first `lives` replicas of the campaign with that interval and nothing else changed (the same luck in
 //                each row, so rows differ by the interval alone): bursts, waits for nodes, writes beside the steps, all
 //   best         overhead = wall / kept - 1 = a / tau + b tau + c (stalls, replay, the rest), least squares over the simulated
-//                rows within a factor of 4 of the middle; tau = sqrt(a / b). Where that has no minimum: the best row
+//                rows within a factor of 4 of the middle; tau = sqrt(a / b). Where that has no minimum: the best row. Fewer
+//                than kFewStops stops in all lives say nothing: then it is the middle
 //   stalls       the best interval and its ETTR if a save stopped the job for a sixteenth to sixteen times as long
 //
 // The middle is the formula's best interval, or the write beside the steps where that is longer: shorter ones wait for it.
@@ -29,8 +30,9 @@ struct IntervalTable {
         double simulated = 0;         ///< mean ETTR of the lives
         double gain = 0, error = 0;   ///< against the interval as it is, life by life: mean and its standard error
     };
-    std::vector<Row> rows;  ///< by interval; empty without saves, failures or a stall
-    double best = 0;        ///< s, by simulation; 0: no rows
+    std::vector<Row> rows;   ///< by interval; empty without saves, failures or a stall
+    double best = 0;         ///< s, by simulation; 0: no rows
+    bool few_stops = false;  ///< so that best is the formula's
     struct Stall {
         double save = 0, best = 0;    ///< s
         std::vector<double> formula;  ///< ETTR at `best`, by restart
@@ -39,6 +41,7 @@ struct IntervalTable {
 };
 
 inline constexpr std::uint32_t kTableLives = 40;  ///< at most
+inline constexpr std::uint32_t kFewStops = 30;
 
 /// `step`: of the healthy cluster in the first phase. Runs rows x lives replicas in parallel; the same on any number of threads.
 IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const IntervalAdvice& advice);

@@ -66,11 +66,8 @@ ordered_json intervals_json(const IntervalTable& table) {
                         {"ettr_by_formula", row.formula}});
     for (const IntervalTable::Stall& stall : table.stalls)
         stalls.push_back({{"block_s", stall.save}, {"best_s", stall.best}, {"ettr_by_formula", stall.formula}});
-    return {{"lives", table.lives},
-            {"best_s", table.best},
-            {"restarts_s", table.restarts},
-            {"rows", std::move(rows)},
-            {"stalls", std::move(stalls)}};
+    return {{"lives", table.lives},         {"best_s", table.best},    {"few_stops", table.few_stops},
+            {"restarts_s", table.restarts}, {"rows", std::move(rows)}, {"stalls", std::move(stalls)}};
 }
 
 }  // namespace
@@ -110,6 +107,7 @@ ordered_json campaign_json(const Result& result) {
                           {"bytes", report.checkpoint_bytes},
                           {"block_s", seconds_of(c.block)},
                           {"write_s", seconds_of(c.write)},
+                          {"drag_s", seconds_of(c.drag)},
                           {"load_s", seconds_of(c.load)},
                           {"interval_s", seconds_or_null(r.advice.interval)},
                           {"young_s", seconds_or_null(r.advice.young)},
@@ -145,7 +143,8 @@ ordered_json campaign_json(const Result& result) {
          "difference to the interval as it is, life by life, with its standard error; ettr_by_formula "
          "that of exponential failures for a restart of each of restarts_s, the second of which is the job's; best_s "
          "is "
-         "the least overhead by a fit of a / interval + b interval + c to the simulated rows; stalls: if a save "
+         "the least overhead by a fit of a / interval + b interval + c to the simulated rows, or where stops are few "
+         "the formula's; stalls: if a save "
          "stopped "
          "the job for block_s, at the best interval then"},
         {"shown", "the replica of median ETTR"}};

@@ -12,6 +12,7 @@ namespace {
 using namespace report;
 using namespace campaign;
 
+constexpr double kShownFactor = 2.9;
 constexpr std::size_t kBarColumns = 40, kNameColumns = 32, kShownIncidents = 8;
 
 std::string figure_text(const CampaignFigure& figure, double value) {
@@ -70,7 +71,6 @@ void print_stop(Page& page, const CampaignReport& report) {
     const StopTimes stop = stop_times(report);
     if (stop.stops <= 0)
         return;
-    page.blank();
     page.add(fmt::format("  A stop: noticed after {}, running again {} later, {} of steps lost, in the mean",
                          span_text(stop.detection_s), span_text(stop.restart_s), span_text(stop.lost_s)))
         .end();
@@ -92,17 +92,26 @@ void print_intervals(Page& page, const IntervalTable& table, bool full) {
         return;
     page.blank();
     page.add("Goodput (ETTR) against the checkpoint interval", Paint::bold);
-    page.add(fmt::format("; best by simulation {}", span_text(table.best))).end();
+    page.add(fmt::format("; best {} {}", table.few_stops ? "by formula, stops are few," : "by simulation",
+                         span_text(table.best)))
+        .end();
     std::vector<std::string> heading = {"interval", "steps", fmt::format("{} lives", table.lives),
-                                        "points",   "",      "formula, restart"};
+                                        "points",   "",      "restart"};
     for (const double restart : table.restarts)
         heading.push_back(span_text(restart));
     Table rows("rrrrllrrrr");
     rows.row(heading);
     for (const IntervalTable::Row& row : table.rows) {
-        std::vector<std::string> cells = {span_text(row.interval), fmt::format("{}", row.every_steps),
-                                          fmt::format("{:.2f} ± {:.2f} %", row.simulated * 100, row.error * 100),
-                                          row.as_it_is ? "<- as it is" : ""};
+        // On the screen those around the best, and the one that is.
+        const double off = row.interval / table.best;
+        if (!full && !row.as_it_is && (off < 1 / kShownFactor || off > kShownFactor))
+            continue;
+        std::vector<std::string> cells = {span_text(row.interval),
+                                          fmt::format("{}", row.every_steps),
+                                          goodput(row.simulated),
+                                          row.as_it_is ? "" : fmt::format("{:+.2f}", row.gain * 100),
+                                          row.as_it_is ? "as it is" : fmt::format("± {:.2f}", row.error * 100),
+                                          ""};
         for (const double ettr : row.formula)
             cells.push_back(goodput(ettr));
         rows.row(cells);
@@ -184,8 +193,8 @@ std::string campaign_text(const Result& result, bool full, bool color, bool unic
     page.heading("Campaign");
     print_figures(page, result);
     print_wall(page, report);
-    print_stop(page, report);
     print_checkpoints(page, report);
+    print_stop(page, report);
     print_intervals(page, report.intervals, full);
     if (full)
         print_causes(page, report);

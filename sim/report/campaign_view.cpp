@@ -101,6 +101,8 @@ std::string checkpoint_text(const CampaignReport& report) {
                     c.every_steps, report.checkpoint_bytes / 1e12, span_text(seconds_of(c.block)));
     if (c.write > 0)
         text += fmt::format(", {} until it counts", span_text(seconds_of(c.write)));
+    if (c.drag > 0)
+        text += fmt::format(", steps {} longer in all meanwhile", span_text(seconds_of(c.drag)));
     text += fmt::format(", {} to load", span_text(seconds_of(c.load)));
     if (c.mode == SaveMode::memory)
         text += fmt::format("; copies on peers every {} steps, {} each", c.memory_every_steps,

@@ -34,6 +34,10 @@ constexpr Field kRunFields[] = {
            "peers."),
     quantity("run.checkpoint.write", D::rate, "GB/s", 1e15, "What the storage takes in, all ranks together."),
     quantity("run.checkpoint.read", D::rate, "GB/s", 1e15, "What it gives at a restart; as `write` when absent."),
+    choice("run.checkpoint.network", "own|job", "own",
+           "How the storage hangs on the servers: by a network of its own, or by that of the job, where saves and "
+           "loads share "
+           "adapters and fabric with the traffic of the steps."),
     quantity("run.checkpoint.capacity", D::size, "TB", 1e18, "Room for checkpoints."),
     integer("run.checkpoint.keep", 1, 1e6, "2", "Checkpoints that are kept."),
     integer("run.checkpoint.copies_every", 1, 1e9, "1", "mode memory: steps between copies in the memory of peers."),

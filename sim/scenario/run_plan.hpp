@@ -24,6 +24,7 @@ struct RunPlan {
         double every_s = 0;            ///< 0: the best interval
         std::int64_t every_steps = 0;  ///< instead; 0: by time
         double write_bytes_per_s = 0, read_bytes_per_s = 0;
+        bool on_job_network = false;    ///< storage shares adapters and fabric with the steps
         std::int64_t copies_every = 1;  ///< memory: steps between copies on peers
         double spread = 0;
     } checkpoint;
