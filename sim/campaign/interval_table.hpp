@@ -9,6 +9,7 @@
 //                than kFewStops stops in all lives say nothing: then it is the middle
 //   stalls       the best interval and its ETTR if a save stopped the job for a sixteenth to sixteen times as long
 //
+// The formula knows nothing of copies in memory (mode memory): there the simulated column alone holds.
 // The middle is the formula's best interval, or the write beside the steps where that is longer: shorter ones wait for it.
 #pragma once
 
