@@ -40,8 +40,9 @@ Quantiles CampaignResult::of(const std::function<double(const ReplicaResult&)>& 
     Quantiles q;
     for (const ReplicaResult& replica : replicas) {
         values.push_back(figure(replica));
-        q.mean += values.back() / static_cast<double>(replicas.size());
+        q.mean += values.back();
     }
+    q.mean /= static_cast<double>(replicas.size());
     std::sort(values.begin(), values.end());
     const auto at = [&](std::size_t tenth) { return values[(tenth * values.size() + 9) / 10 - 1]; };
     q.p10 = at(1);
@@ -74,7 +75,7 @@ IntervalAdvice advise(const CampaignSpec& spec, Nanoseconds step) {
         detection += component.rate / spec.fleet.rate() * seconds_of(notice);
     }
     const double spread = math::exp(r.spread * r.spread / 2);
-    a.given = {seconds_of(c.block), 1 / rate,
+    a.given = {seconds_of(c.block + c.drag), 1 / rate,
                detection + spread * seconds_of(r.locate + r.swap + r.start + r.communicators) + seconds_of(c.load)};
     a.interval = seconds_of(c.every_steps * step);
     a.ettr = faults::exact_ettr(a.given, a.interval);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/campaign/condition_steps.hpp"
+#include "sim/step/storage_traffic.hpp"
 
 namespace fabricast::campaign {
 namespace {
@@ -64,8 +65,14 @@ RecoverySpec recovery_spec(const Scenario& s) {
     return spec;
 }
 
+/// Byte/s of all adapters together.
+double network_rate(const Scenario& s) {
+    return s.nodes * s.node.nics * s.node.nic_bits_per_s / 8 * s.node.nic_efficiency;
+}
+
 // Synchronous: the whole state to storage. Otherwise: each GPU's share over PCIe to its host; the rest goes on beside the
-// steps. Copies in memory go to a peer node over its adapters at once, and come back the same way.
+// steps. Copies in memory go to a peer node over its adapters at once, and come back the same way. Storage on the job's network
+// is reached through its adapters, too.
 CheckpointSpec checkpoint_spec(const Scenario& s, double bytes) {
     const RunPlan::Checkpoint& c = s.run.checkpoint;
     CheckpointSpec spec;
@@ -73,19 +80,30 @@ CheckpointSpec checkpoint_spec(const Scenario& s, double bytes) {
     if (spec.mode == SaveMode::none)
         return spec;
     const double gpus = static_cast<double>(s.nodes) * s.node.gpus;
-    const Nanoseconds stored = nanoseconds(bytes / c.write_bytes_per_s);
+    const double network = network_rate(s);
+    const auto through = [&](double rate) { return c.on_job_network && network > 0 ? std::min(rate, network) : rate; };
+    const Nanoseconds stored = nanoseconds(bytes / through(c.write_bytes_per_s));
     const Nanoseconds copied = nanoseconds(bytes / gpus / std::max(1.0, s.gpu.pcie_bytes_per_s));
     spec.block = spec.mode == SaveMode::sync ? stored : copied;
     spec.write = spec.mode == SaveMode::sync ? 0 : stored;
-    spec.load = nanoseconds(bytes / c.read_bytes_per_s);
+    spec.load = nanoseconds(bytes / through(c.read_bytes_per_s));
     spec.spread = c.spread;
     if (spec.mode == SaveMode::memory) {
         spec.memory_every_steps = c.copies_every;
         spec.memory_block = copied;
-        const double network = s.nodes * s.node.nics * s.node.nic_bits_per_s / 8 * s.node.nic_efficiency;
         spec.memory_load = copied + (network > 0 ? nanoseconds(bytes / network) : 0);
     }
     return spec;
+}
+
+/// Beside a write over the job's network steps take longer: so many of them as it takes to write all.
+Nanoseconds drag(const Scenario& s, const CheckpointSpec& c, double bytes, Nanoseconds step) {
+    if (!s.run.checkpoint.on_job_network || c.write == 0)
+        return 0;
+    const SavingStep saving = step_while_saving(under(s, {}), bytes, step * 1000);
+    if (saving.bytes <= 0)
+        return 0;
+    return nanoseconds(bytes / saving.bytes * (seconds(saving.step) - seconds_of(step)));
 }
 
 EventsSpec events_spec(const Scenario& s) {
@@ -180,6 +198,7 @@ CampaignSpec campaign_spec(const Scenario& s, const Result& result, StepTimes& s
     CheckpointSpec& c = spec.checkpoint;
     if (c.mode == SaveMode::none)
         return spec;
+    c.drag = drag(s, c, static_cast<double>(result.checkpoint_bytes), nanoseconds(step));
     c.every_steps = s.run.checkpoint.every_steps;
     if (c.every_steps == 0) {
         double every = s.run.checkpoint.every_s;
@@ -193,13 +212,15 @@ CampaignSpec campaign_spec(const Scenario& s, const Result& result, StepTimes& s
     return spec;
 }
 
-void add_campaign(const Scenario& s, Result& result) {
+void add_campaign(const Scenario& s, Result& result, CampaignOptions options) {
     if (!s.run.given || !result.failure.empty() || result.step.ps <= 0)
         return;
-    StepTimes steps = condition_steps(s, result);
+    StepTimes steps = condition_steps(s, result, options.memo);
     auto report = std::make_shared<CampaignReport>();
     report->spec = campaign_spec(s, result, steps);
     report->result = run_campaign(report->spec, steps);
+    if (options.intervals)
+        report->intervals = interval_table(report->spec, steps, report->result.advice);
     report->prices = {s.price_per_gpu_hour, s.power_limit_w > 0 ? s.power_limit_w : s.gpu.power_w};
     report->checkpoint_bytes = static_cast<double>(result.checkpoint_bytes);
     for (const auto& [condition, step] : steps.known())

@@ -6,6 +6,7 @@
 
 #include "sim/campaign/campaign.hpp"
 #include "sim/campaign/economics.hpp"
+#include "sim/campaign/interval_table.hpp"
 #include "sim/step/result.hpp"
 
 namespace fabricast::campaign {
@@ -13,6 +14,7 @@ namespace fabricast::campaign {
 struct CampaignReport {
     CampaignSpec spec;
     CampaignResult result;
+    IntervalTable intervals;
     Prices prices;
     double checkpoint_bytes = 0;
     struct ConditionRow {
@@ -25,11 +27,16 @@ struct CampaignReport {
     Economics of(const ReplicaResult& replica) const { return economics(spec.fleet, prices, replica); }
 };
 
+struct CampaignOptions {
+    bool memo = true;  ///< steps under a condition are simulated once; false: each time they are asked for, the same
+    bool intervals = true;  ///< other checkpoint intervals as well
+};
+
 /// The numbers of a campaign from a scenario and its step. Throws ScenarioError for a time-out shorter than a step.
 CampaignSpec campaign_spec(const Scenario& scenario, const Result& result, StepTimes& steps);
 
 /// Runs the campaign of a scenario that has one and whose step ran; result.campaign holds it then. A run that most lives
 /// never finish becomes the result's failure. `scenario` is that of the result. Steps under conditions run folded.
-void add_campaign(const Scenario& scenario, Result& result);
+void add_campaign(const Scenario& scenario, Result& result, CampaignOptions options = {});
 
 }  // namespace fabricast::campaign

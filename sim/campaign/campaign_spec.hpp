@@ -66,6 +66,7 @@ struct CheckpointSpec {
     std::int64_t every_steps = 0;
     Nanoseconds block = 0;                ///< training stands still
     Nanoseconds write = 0;                ///< after it, until the save counts; the next save waits for it
+    Nanoseconds drag = 0;                 ///< what steps take longer in all while a save is written beside them
     Nanoseconds load = 0;                 ///< from storage
     std::int64_t memory_every_steps = 0;  ///< copies in the memory of a peer node, beside those in storage
     Nanoseconds memory_block = 0, memory_load = 0;
@@ -110,9 +111,10 @@ struct Phase {
     double tokens_per_step = 0;
 };
 
-/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save.
+/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save; from_zero: what was
+/// trained is worth nothing, all of it is done again.
 struct ScheduledFault {
-    enum class Kind : std::uint8_t { stop, slow, stall, poisoned };
+    enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero };
     Nanoseconds time = 0;
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component (stop) or degradation (slow)

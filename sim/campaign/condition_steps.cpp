@@ -48,13 +48,13 @@ Scenario under(const Scenario& scenario, const Condition& condition) {
     return s;
 }
 
-StepTimes condition_steps(const Scenario& scenario, const Result& healthy) {
+StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool memo) {
     const bool warms_up = scenario.run.phases.empty() && healthy.warmup_ps > 0;
     const auto keys = static_cast<std::uint32_t>(std::max<std::size_t>(1, scenario.run.phases.size()) + warms_up);
     const int kinds = static_cast<int>(scenario.run.faults.degradations.size()) + 1;
-    return StepTimes(keys, kinds, [&scenario, &healthy](const Condition& condition) {
+    const auto simulate = [&scenario, &healthy, memo](const Condition& condition) {
         const auto round = [](Picoseconds ps) { return (ps + 500) / 1000; };
-        if (condition.key == 0 && condition.degraded == 0 && scenario.run.phases.empty())
+        if (memo && condition.key == 0 && condition.degraded == 0 && scenario.run.phases.empty())
             return round(healthy.step.ps);
         const Scenario changed = under(scenario, condition);
         const Result result = forecast(changed, {.critical_path = false});
@@ -65,7 +65,8 @@ StepTimes condition_steps(const Scenario& scenario, const Result& healthy) {
                                       : fmt::format("{}: under degradation: {}", scenario.file, result.failure));
         }
         return round(result.step.ps);
-    });
+    };
+    return StepTimes(keys, kinds, simulate, memo);
 }
 
 }  // namespace fabricast::campaign

@@ -15,7 +15,8 @@ namespace fabricast::campaign {
 Scenario under(const Scenario& scenario, const Condition& condition);
 
 /// Step times of the scenario, of which `healthy` is known; both outlive them. Throws ScenarioError for a phase that does
-/// not run (memory). keys: phases of the run, at least 1; one more when gradients are not compressed at first.
-StepTimes condition_steps(const Scenario& scenario, const Result& healthy);
+/// not run (memory). keys: phases of the run, at least 1; one more when gradients are not compressed at first. memo: see
+/// StepTimes; without it the healthy step is forecast again, too.
+StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool memo = true);
 
 }  // namespace fabricast::campaign

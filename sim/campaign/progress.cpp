@@ -17,11 +17,11 @@ Progress::Progress(const CheckpointSpec& c, const EventsSpec& e)
     : every_(c.mode == SaveMode::none ? 0 : c.every_steps),
       copy_every_(c.mode == SaveMode::memory ? c.memory_every_steps : 0),
       evaluate_every_(e.evaluate_every),
-      block_(c.block),
+      block_(c.block + c.drag),
       write_(c.write),
       copy_(c.memory_block),
       evaluation_(e.evaluation),
-      save_(c.block) {}
+      save_(block_) {}
 
 Nanoseconds Progress::run(Nanoseconds now, Nanoseconds budget, Nanoseconds step, std::int64_t limit) {
     const Nanoseconds begin = now;

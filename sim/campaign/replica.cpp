@@ -180,7 +180,8 @@ void Replica::scheduled_fault() {
             if (const std::optional<Hit> hit = stand(Spent::stall, fault.lasts > 0 ? fault.lasts : conditions_.flap()))
                 stop_by(*hit);
             return;
-        case ScheduledFault::Kind::poisoned: return poisoned();
+        case ScheduledFault::Kind::poisoned: return poisoned(INT64_MAX);
+        case ScheduledFault::Kind::from_zero: return poisoned(0);
     }
 }
 

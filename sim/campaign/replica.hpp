@@ -70,7 +70,7 @@ private:
     std::uint32_t replicas_down() const;
     void corrupted(const Hit& hit);
     void found_corruption();
-    void poisoned();
+    void poisoned(std::int64_t last_good);
     void return_nodes(Nanoseconds until);
 
     void note(Kind kind, std::uint32_t node, std::uint32_t which, Nanoseconds lasted = 0, std::int64_t lost = 0);

@@ -49,6 +49,7 @@ void Replica::recover(Hit hit) {
         ++result_.recurred;
     }
     std::fill(replica_back_.begin(), replica_back_.end(), 0);
+    result_.recovering += now_ - fault;
     note(Kind::recovered, hit.node, hit.component, now_ - fault, reached - progress_.steps());
 }
 
@@ -226,12 +227,14 @@ void Replica::found_corruption() {
     started();
 }
 
-// The loss is not a number from here on: the job goes back to the last save and skips the sample. Nobody is replaced.
-void Replica::poisoned() {
-    note(Kind::poisoned, kNobody, 0);
+// The loss is not a number from here on: the job goes back to the last save and skips the sample. Nobody is replaced. Where
+// all of it is worth nothing, the last good step is 0.
+void Replica::poisoned(std::int64_t last_good) {
+    note(last_good == 0 ? Kind::from_zero : Kind::poisoned, kNobody, 0);
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
-    progress_.back_to_save(now_);
+    progress_.back_to_save(now_, last_good);
     copies_live_ = false;
+    fruit_ = std::min(fruit_, last_good);
     if (const std::optional<Hit> hit = bring_back(true))
         recover(*hit);
     started();

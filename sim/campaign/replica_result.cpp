@@ -60,6 +60,7 @@ std::string_view incident_name(Incident::Kind kind) {
         case Kind::silent_found: return "corruption_found";
         case Kind::none_left: return "no_spare_left";
         case Kind::poisoned: return "not_a_number";
+        case Kind::from_zero: return "from_zero";
     }
     return {};
 }

@@ -50,7 +50,8 @@ struct Incident {
         replica_back,
         silent_found,
         none_left,
-        poisoned
+        poisoned,
+        from_zero
     };
     Nanoseconds time = 0;
     Kind kind = Kind::fault;
@@ -73,6 +74,7 @@ struct ReplicaResult {
     Nanoseconds first_warning = kNever, first_critical = kNever;
     std::int64_t saves = 0;
     Nanoseconds slow = 0;             ///< of `steps`: what they took beyond a healthy cluster's
+    Nanoseconds recovering = 0;       ///< from faults that struck the job to the first new step
     Nanoseconds longest_run = 0;      ///< between two stops
     std::vector<Incident> incidents;  ///< where they were recorded
 

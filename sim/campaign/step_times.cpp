@@ -18,15 +18,15 @@ double FleetSpec::rate() const {
     return sum;
 }
 
-StepTimes::StepTimes(std::uint32_t keys, int kinds, Simulate simulate)
-    : kinds_(kinds), simulate_(std::move(simulate)), table_(std::size_t{keys} << kinds) {
+StepTimes::StepTimes(std::uint32_t keys, int kinds, Simulate simulate, bool memo)
+    : kinds_(kinds), memo_(memo), simulate_(std::move(simulate)), table_(std::size_t{keys} << kinds) {
     assert(kinds >= 0 && kinds <= kMaxKinds && "conditions are a table, so kinds are few");
 }
 
-Nanoseconds StepTimes::first_time(const Condition& condition) {
+Nanoseconds StepTimes::ask(const Condition& condition) {
     const std::scoped_lock lock(one_);
     std::atomic<Nanoseconds>& entry = table_[slot(condition)];
-    if (const Nanoseconds known = entry.load(std::memory_order_acquire); known > 0)
+    if (const Nanoseconds known = entry.load(std::memory_order_acquire); known > 0 && memo_)
         return known;
     const Nanoseconds step = std::max<Nanoseconds>(1, simulate_(condition));
     ++simulated_;

@@ -90,8 +90,9 @@ int compare(const Arguments& arguments) {
     const std::vector<Measurement> measured_b = checked_measurements(options.measured_b, b);
     const auto run = [&](const Scenario& scenario) {
         stats.start_forecast();
-        Result result = forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time});
-        campaign::add_campaign(scenario, result);
+        Result result =
+            forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time, .memo = options.memo});
+        campaign::add_campaign(scenario, result, {.memo = options.memo});
         stats.end_forecast(scenario.name, result.events);
         return result;
     };

@@ -63,6 +63,10 @@ void add_forecast_options(Options& options) {
         "hold a measured figure against the forecast: step_s, tokens_per_s_per_gpu, mfu or tflops_per_gpu; refused "
         "above the dense peak")("no-fold", "simulate every rank, also those that do the same; the result is the same")(
         "no-time-fold", "simulate also what recurs inside a step, each time; the result is the same")(
+        "no-memo",
+        "simulate also steps that were simulated before: of a job that repeats itself, of a run of weeks under the "
+        "same "
+        "condition; the result is the same")(
         "quantum", po::value<std::string>()->value_name("TIME"),
         "solve the network at most so often, such as 1us; 0 s = exactly; the same as --set simulation.quantum=TIME")(
         "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
@@ -79,6 +83,7 @@ ForecastArguments read_forecast_options(const std::string& verb, const po::varia
     arguments.injected = list("inject");
     arguments.fold = values.count("no-fold") == 0;
     arguments.fold_time = values.count("no-time-fold") == 0;
+    arguments.memo = values.count("no-memo") == 0;
     if (values.count("calibration")) {
         arguments.calibration =
             std::make_shared<const Calibration>(read_calibration(values["calibration"].as<std::string>()));

@@ -20,13 +20,13 @@ namespace fabricast::cli {
 
 struct ForecastArguments {
     std::vector<std::string> files, overrides, measured, injected;
-    bool json = false, fold = true, fold_time = true, quiet = false, no_color = false;
+    bool json = false, fold = true, fold_time = true, memo = true, quiet = false, no_color = false;
     std::string output;
     std::shared_ptr<const Calibration> calibration;  ///< of --calibration
 };
 
-/// --set, --inject, --calibration, --seed, --quantum, --json, --output, --measured, --no-fold, --no-time-fold, --quiet,
-/// --no-color and FILE...
+/// --set, --inject, --calibration, --seed, --quantum, --json, --output, --measured, --no-fold, --no-time-fold, --no-memo,
+/// --quiet, --no-color and FILE...
 void add_forecast_options(Options& options);
 
 /// Throws ScenarioError for a seed that is no number and an --output that cannot be written or has another ending than

@@ -190,9 +190,10 @@ int run(const Arguments& arguments) {
     int code = kDone;
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
         stats.start_forecast();
-        Result result =
-            forecast(scenarios[i], {.split_waiting = true, .fold = options.fold, .fold_time = options.fold_time});
-        campaign::add_campaign(scenarios[i], result);
+        Result result = forecast(
+            scenarios[i],
+            {.split_waiting = true, .fold = options.fold, .fold_time = options.fold_time, .memo = options.memo});
+        campaign::add_campaign(scenarios[i], result, {.memo = options.memo});
         stats.end_forecast(scenarios[i].name, result.events + (result.waiting ? result.waiting->events : 0));
         code = std::max(code, exit_code(result));
         const std::optional<StepTimeline> timeline = timeline_of(options, scenarios[i], result);

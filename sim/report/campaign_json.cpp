@@ -52,6 +52,24 @@ ordered_json incidents_json(const CampaignReport& report) {
     return rows;
 }
 
+ordered_json intervals_json(const IntervalTable& table) {
+    if (table.rows.empty())
+        return {};
+    ordered_json rows = ordered_json::array(), stalls = ordered_json::array();
+    for (const IntervalTable::Row& row : table.rows)
+        rows.push_back({{"interval_s", row.interval},
+                        {"every_steps", row.every_steps},
+                        {"as_it_is", row.as_it_is},
+                        {"ettr", row.simulated},
+                        {"gain", row.gain},
+                        {"gain_error", row.error},
+                        {"ettr_by_formula", row.formula}});
+    for (const IntervalTable::Stall& stall : table.stalls)
+        stalls.push_back({{"block_s", stall.save}, {"best_s", stall.best}, {"ettr_by_formula", stall.formula}});
+    return {{"lives", table.lives},         {"best_s", table.best},    {"few_stops", table.few_stops},
+            {"restarts_s", table.restarts}, {"rows", std::move(rows)}, {"stalls", std::move(stalls)}};
+}
+
 }  // namespace
 
 ordered_json campaign_json(const Result& result) {
@@ -79,12 +97,17 @@ ordered_json campaign_json(const Result& result) {
         {"warnings", mean([](const ReplicaResult& x) { return static_cast<double>(x.warnings); })},
         {"criticals", mean([](const ReplicaResult& x) { return static_cast<double>(x.criticals); })},
         {"stuck", mean([](const ReplicaResult& x) { return x.outcome == Outcome::stuck ? 1.0 : 0.0; })}};
+    if (const StopTimes stop = stop_times(report); stop.stops > 0)
+        json["stop"] = {{"detection_s", stop.detection_s}, {"restart_s", stop.restart_s}, {"lost_s", stop.lost_s}};
+    else
+        json["stop"] = ordered_json();
     const CheckpointSpec& c = spec.checkpoint;
     json["checkpoint"] = {{"text", checkpoint_text(report)},
                           {"every_steps", c.every_steps},
                           {"bytes", report.checkpoint_bytes},
                           {"block_s", seconds_of(c.block)},
                           {"write_s", seconds_of(c.write)},
+                          {"drag_s", seconds_of(c.drag)},
                           {"load_s", seconds_of(c.load)},
                           {"interval_s", seconds_or_null(r.advice.interval)},
                           {"young_s", seconds_or_null(r.advice.young)},
@@ -94,6 +117,7 @@ ordered_json campaign_json(const Result& result) {
                           {"restart_s", seconds_or_null(r.advice.given.restart)},
                           {"ettr_by_formula", seconds_or_null(r.advice.ettr)},
                           {"ettr_at_best", seconds_or_null(r.advice.ettr_best)}};
+    json["intervals"] = intervals_json(report.intervals);
     ordered_json conditions = ordered_json::array();
     for (const CampaignReport::ConditionRow& row : report.conditions)
         conditions.push_back({{"phase", row.phase}, {"condition", row.what}, {"step_s", seconds_of(row.step)}});
@@ -108,8 +132,21 @@ ordered_json campaign_json(const Result& result) {
          "time of steps that were kept / wall time; slow steps count; start-up, saves, hangs, replayed steps do not"},
         {"wall", "shares of the wall time of all replicas; shown_ns of the replica shown sum to its wall time exactly"},
         {"slow_fraction", "of the wall time what kept steps took beyond those of a healthy cluster"},
+        {"stop",
+         "mean over all faults that struck the job: until noticed; from then to the first new step; steps done and "
+         "lost"},
         {"gpu_hours", "nodes and spares x GPUs x wall time"},
         {"energy_mwh", "GPUs at board power while steps run, idle otherwise, hosts throughout; without cooling"},
+        {"intervals",
+         "other checkpoint intervals: ettr is the mean of the first `lives` replicas with that interval, "
+         "gain the "
+         "difference to the interval as it is, life by life, with its standard error; ettr_by_formula "
+         "that of exponential failures for a restart of each of restarts_s, the second of which is the job's; best_s "
+         "is "
+         "the least overhead by a fit of a / interval + b interval + c to the simulated rows, or where stops are few "
+         "the formula's; stalls: if a save "
+         "stopped "
+         "the job for block_s, at the best interval then"},
         {"shown", "the replica of median ETTR"}};
     return json;
 }

@@ -12,6 +12,7 @@ namespace {
 using namespace report;
 using namespace campaign;
 
+constexpr double kShownFactor = 2.9;
 constexpr std::size_t kBarColumns = 40, kNameColumns = 32, kShownIncidents = 8;
 
 std::string figure_text(const CampaignFigure& figure, double value) {
@@ -66,12 +67,72 @@ void print_wall(Page& page, const CampaignReport& report) {
     }
 }
 
+void print_stop(Page& page, const CampaignReport& report) {
+    const StopTimes stop = stop_times(report);
+    if (stop.stops <= 0)
+        return;
+    page.add(fmt::format("  A stop: noticed after {}, running again {} later, {} of steps lost, in the mean",
+                         span_text(stop.detection_s), span_text(stop.restart_s), span_text(stop.lost_s)))
+        .end();
+}
+
 void print_checkpoints(Page& page, const CampaignReport& report) {
     page.blank();
     for (const std::string& line : wrap("Checkpoints: " + checkpoint_text(report), kScreenColumns - 2))
         page.add("  ").add(line).end();
     for (const std::string& line : wrap(advice_text(report.result.advice), kScreenColumns - 2))
         page.add("  ").add(line, Paint::dim).end();
+}
+
+std::string goodput(double ettr) { return fmt::format("{:.2f} %", ettr * 100); }
+
+/// Goodput against the interval; in full also against the stall of a save.
+void print_intervals(Page& page, const IntervalTable& table, bool full) {
+    if (table.rows.empty())
+        return;
+    page.blank();
+    page.add("Goodput (ETTR) against the checkpoint interval", Paint::bold);
+    page.add(fmt::format("; best {} {}", table.few_stops ? "by formula, stops are few," : "by simulation",
+                         span_text(table.best)))
+        .end();
+    std::vector<std::string> heading = {"interval", "steps", fmt::format("{} lives", table.lives),
+                                        "points",   "",      "restart"};
+    for (const double restart : table.restarts)
+        heading.push_back(span_text(restart));
+    Table rows("rrrrllrrrr");
+    rows.row(heading);
+    for (const IntervalTable::Row& row : table.rows) {
+        // On the screen those around the best, and the one that is.
+        const double off = row.interval / table.best;
+        if (!full && !row.as_it_is && (off < 1 / kShownFactor || off > kShownFactor))
+            continue;
+        std::vector<std::string> cells = {span_text(row.interval),
+                                          fmt::format("{}", row.every_steps),
+                                          goodput(row.simulated),
+                                          row.as_it_is ? "" : fmt::format("{:+.2f}", row.gain * 100),
+                                          row.as_it_is ? "as it is" : fmt::format("± {:.2f}", row.error * 100),
+                                          ""};
+        for (const double ettr : row.formula)
+            cells.push_back(goodput(ettr));
+        rows.row(cells);
+    }
+    rows.print(page);
+    if (!full)
+        return;
+    page.blank();
+    page.add("Goodput if a save stopped the job for so long, at the best interval then, by formula", Paint::bold).end();
+    heading = {"stall", "best interval", "restart"};
+    for (const double restart : table.restarts)
+        heading.push_back(span_text(restart));
+    Table stalls("rrlrrrr");
+    stalls.row(heading);
+    for (const IntervalTable::Stall& stall : table.stalls) {
+        std::vector<std::string> cells = {span_text(stall.save), span_text(stall.best), ""};
+        for (const double ettr : stall.formula)
+            cells.push_back(goodput(ettr));
+        stalls.row(cells);
+    }
+    stalls.print(page);
 }
 
 void print_incidents(Page& page, const CampaignReport& report, bool full) {
@@ -133,6 +194,8 @@ std::string campaign_text(const Result& result, bool full, bool color, bool unic
     print_figures(page, result);
     print_wall(page, report);
     print_checkpoints(page, report);
+    print_stop(page, report);
+    print_intervals(page, report.intervals, full);
     if (full)
         print_causes(page, report);
     print_incidents(page, report, full);

@@ -36,6 +36,22 @@ std::vector<CampaignFigure> campaign_figures(const CampaignReport& report, bool 
     return all;
 }
 
+StopTimes stop_times(const CampaignReport& report) {
+    const auto mean = [&](auto figure) {
+        return report.result.of([&](const ReplicaResult& r) { return static_cast<double>(figure(r)); }).mean;
+    };
+    const auto spent = [](const ReplicaResult& r, Spent what) { return r.spent[static_cast<std::size_t>(what)]; };
+    StopTimes t;
+    t.stops = mean([](const ReplicaResult& r) { return r.stops; });
+    if (t.stops <= 0)
+        return t;
+    const auto each_s = [&](auto figure) { return mean(figure) / t.stops / static_cast<double>(kSecond); };
+    t.detection_s = each_s([&](const ReplicaResult& r) { return spent(r, Spent::detection); });
+    t.restart_s = each_s([&](const ReplicaResult& r) { return r.recovering - spent(r, Spent::detection); });
+    t.lost_s = each_s([&](const ReplicaResult& r) { return spent(r, Spent::lost); });
+    return t;
+}
+
 std::string span_text(double s) {
     if (s < 100)
         return fmt::format("{:.3g} s", s);
@@ -69,6 +85,7 @@ std::string incident_text(const CampaignSpec& spec, const Incident& incident) {
         case Kind::replica_back: return "a replica is back";
         case Kind::silent_found: return fmt::format("silent corruption found, node {}", incident.node);
         case Kind::poisoned: return "loss is not a number: back to the last save, the sample is skipped";
+        case Kind::from_zero: return "all that was trained is thrown away";
         case Kind::none_left: return "no spare is left: the job waits for a repair";
     }
     return {};
@@ -84,6 +101,8 @@ std::string checkpoint_text(const CampaignReport& report) {
                     c.every_steps, report.checkpoint_bytes / 1e12, span_text(seconds_of(c.block)));
     if (c.write > 0)
         text += fmt::format(", {} until it counts", span_text(seconds_of(c.write)));
+    if (c.drag > 0)
+        text += fmt::format(", steps {} longer in all meanwhile", span_text(seconds_of(c.drag)));
     text += fmt::format(", {} to load", span_text(seconds_of(c.load)));
     if (c.mode == SaveMode::memory)
         text += fmt::format("; copies on peers every {} steps, {} each", c.memory_every_steps,

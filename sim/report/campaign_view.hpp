@@ -16,6 +16,13 @@ struct CampaignFigure {
 /// days, ettr, tokens, gpu_hours, cost (with a price), energy_mwh, stops, longest_run_h.
 std::vector<CampaignFigure> campaign_figures(const campaign::CampaignReport& report, bool priced);
 
+/// What a fault that struck the job took, s, mean over all of them: until it was noticed; from then to the first new step, with
+/// load and waits for a node; steps done and lost. `stops`: mean of the lives; 0: the rest is not known.
+struct StopTimes {
+    double stops = 0, detection_s = 0, restart_s = 0, lost_s = 0;
+};
+StopTimes stop_times(const campaign::CampaignReport& report);
+
 /// "13 s", "4.2 min", "7.5 h", "3.1 d".
 std::string span_text(double seconds);
 /// "fault: GPU memory, node 29", "back after 14.2 min, 412 steps lost".

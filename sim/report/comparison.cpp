@@ -2,7 +2,31 @@
 
 #include <utility>
 
+#include "sim/campaign/campaign_report.hpp"
+
 namespace fabricast {
+namespace {
+
+constexpr double kTrillion = 1e12;
+
+TokenCost token_cost(const Result& result) {
+    TokenCost cost;
+    const StepResult& step = result.step;
+    cost.gpu_hours = seconds(step.ps) * static_cast<double>(step.ranks) / 3600 / step.tokens * kTrillion;
+    if (result.campaign) {
+        const campaign::CampaignReport& report = *result.campaign;
+        cost.billed_gpu_hours = report.result
+                                    .of([&](const campaign::ReplicaResult& r) {
+                                        return r.tokens > 0 ? report.of(r).gpu_hours / r.tokens * kTrillion : 0.0;
+                                    })
+                                    .p50;
+    }
+    cost.cost = cost.gpu_hours * result.scenario->price_per_gpu_hour;
+    cost.billed_cost = cost.billed_gpu_hours * result.scenario->price_per_gpu_hour;
+    return cost;
+}
+
+}  // namespace
 
 Comparison compare(const Result& a, const Result& b, std::vector<KeyDifference> keys) {
     Comparison c;
@@ -38,6 +62,11 @@ Comparison compare(const Result& a, const Result& b, std::vector<KeyDifference> 
         return seconds(step.ps) * static_cast<double>(step.ranks) / step.tokens;
     };
     c.gpu_s_per_token_ratio = gpu_time(b.step) / gpu_time(a.step);
+    c.tokens_a = token_cost(a);
+    c.tokens_b = token_cost(b);
+    c.break_even = c.tokens_a.gpu_hours / c.tokens_b.gpu_hours;
+    if (c.tokens_a.billed_gpu_hours > 0 && c.tokens_b.billed_gpu_hours > 0)
+        c.billed_break_even = c.tokens_a.billed_gpu_hours / c.tokens_b.billed_gpu_hours;
     const Scenario &sa = *a.scenario, &sb = *b.scenario;
     if (sa.price_per_gpu_hour > 0 && sb.price_per_gpu_hour > 0 && sa.currency == sb.currency)
         c.cost_ratio = c.gpu_s_per_token_ratio * sb.price_per_gpu_hour / sa.price_per_gpu_hour;

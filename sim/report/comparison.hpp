@@ -5,6 +5,9 @@
 //   by tokens     the same in GPU-seconds per million tokens, where batches or GPU counts differ: a longer iteration of a
 //                 larger batch is not slower. They sum to the difference of the steps per token, times GPUs
 //   cost          GPUs x price x step / tokens, of B over A; without prices the GPU-time alone
+//   break-even    price of a GPU-hour of B over one of A at which a token costs the same = GPU-hours a token of A over those
+//                 of B: how many GPU-hours of A one of B is worth. Of the steps alone; and of runs with faults by the GPU-hours
+//                 billed (spares, stops and replayed steps included), medians of the lives
 //
 // A job that failed has no step; then only scenarios and memory are compared.
 #pragma once
@@ -26,6 +29,12 @@ struct AccountDifference {
     double a_per_token = 0, b_per_token = 0;  ///< GPU-seconds per million tokens
 };
 
+/// What a trillion tokens take; 0: not known.
+struct TokenCost {
+    double gpu_hours = 0, billed_gpu_hours = 0;  ///< of steps alone; of a run with faults
+    double cost = 0, billed_cost = 0;            ///< at run.price
+};
+
 struct Comparison {
     const Result *a = nullptr, *b = nullptr;
     std::vector<KeyDifference> keys;
@@ -34,6 +43,8 @@ struct Comparison {
     bool same_batch = true, same_gpus = true;  ///< tokens of a step, GPUs
     std::vector<AccountDifference> accounts;   ///< accounts that either has
     double gpu_s_per_token_ratio = 0;          ///< of B over A
+    TokenCost tokens_a, tokens_b;
+    double break_even = 0, billed_break_even = 0;  ///< price of a GPU-hour of B over A's; 0: not known
     double cost_ratio = 0;  ///< of B over A per token; 0 where a price is missing or currencies differ
 };
 

@@ -12,6 +12,13 @@ using nlohmann::ordered_json;
 
 ordered_json number_or_null(double value) { return value > 0 ? ordered_json(value) : ordered_json(); }
 
+ordered_json token_cost(const TokenCost& cost) {
+    return {{"gpu_hours", number_or_null(cost.gpu_hours)},
+            {"cost", number_or_null(cost.cost)},
+            {"billed_gpu_hours", number_or_null(cost.billed_gpu_hours)},
+            {"billed_cost", number_or_null(cost.billed_cost)}};
+}
+
 }  // namespace
 
 std::string comparison_json(const Comparison& c) {
@@ -43,6 +50,9 @@ std::string comparison_json(const Comparison& c) {
         c.ran ? ordered_json(headline(*c.b).tokens_per_s / headline(*c.a).tokens_per_s) : ordered_json();
     json["gpu_time_per_token_ratio"] = number_or_null(c.gpu_s_per_token_ratio);
     json["cost_per_token_ratio"] = number_or_null(c.cost_ratio);
+    json["break_even_price_ratio"] = number_or_null(c.break_even);
+    json["break_even_price_ratio_billed"] = number_or_null(c.billed_break_even);
+    json["trillion_tokens"] = {{"a", token_cost(c.tokens_a)}, {"b", token_cost(c.tokens_b)}};
     json["accounts"] = std::move(accounts);
     json["a"] = ordered_json::parse(with_measurements(result_json(*c.a), c.measured_a, *c.a));
     json["b"] = ordered_json::parse(with_measurements(result_json(*c.b), c.measured_b, *c.b));
@@ -53,7 +63,13 @@ std::string comparison_json(const Comparison& c) {
          "of a) to its percentage, exactly in rank_ps / ranks"},
         {"ratios", "of b over a"},
         {"same_batch", "false: compare by tokens, not by iteration time"},
-        {"cost_per_token_ratio", "GPU-time a token x run.price; null without two prices in one currency"}};
+        {"cost_per_token_ratio", "GPU-time a token x run.price; null without two prices in one currency"},
+        {"break_even_price_ratio",
+         "price of a GPU-hour of b over one of a at which a token costs the same: GPU-hours a token of a over those of "
+         "b, "
+         "of the steps alone; billed: of the runs with faults, spares and stops included, medians"},
+        {"trillion_tokens",
+         "GPU-hours and money of 1e12 tokens: of the steps alone, and as billed in a run with faults"}};
     return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

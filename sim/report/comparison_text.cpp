@@ -71,6 +71,32 @@ void print_figures(Page& page, const Comparison& c) {
     table.print(page);
 }
 
+/// What tokens cost, and at which price of B's GPUs both cost the same.
+void print_money(Page& page, const Comparison& c) {
+    if (!c.ran)
+        return;
+    const TokenCost &a = c.tokens_a, &b = c.tokens_b;
+    page.heading("A trillion tokens");
+    Table table("lrrr");
+    table.row({"", "A", "B", "B against A"});
+    const auto row = [&](const std::string& name, double left, double right) {
+        if (left > 0 && right > 0)
+            table.row({name, grouped(left), grouped(right), change(left, right)});
+    };
+    const std::string money =
+        c.a->scenario->currency == c.b->scenario->currency ? clean(c.a->scenario->currency) : "money";
+    row("GPU-hours of steps", a.gpu_hours, b.gpu_hours);
+    row("GPU-hours billed, faults included", a.billed_gpu_hours, b.billed_gpu_hours);
+    row(money + " for steps", a.cost, b.cost);
+    row(money + " as billed", a.billed_cost, b.billed_cost);
+    table.print(page);
+    page.add("  Break-even: a GPU-hour of B may cost ").add(fmt::format("{:.2f} times", c.break_even), Paint::bold);
+    page.add(" as much as one of A");
+    if (c.billed_break_even > 0)
+        page.add(fmt::format("; as billed, {:.2f} times", c.billed_break_even));
+    page.end();
+}
+
 /// Runs with faults, medians of the lives.
 void print_campaigns(Page& page, const Comparison& c) {
     if (!c.a->campaign || !c.b->campaign)
@@ -170,6 +196,7 @@ std::string comparison_text(const Comparison& c, bool color, bool unicode) {
         print_verdict(page, c);
     print_keys(page, c);
     print_figures(page, c);
+    print_money(page, c);
     print_campaigns(page, c);
     print_memory(page, c);
     if (c.ran)

@@ -40,7 +40,19 @@ const std::vector<std::string_view>& figure_names() {
                                                         "campaign_tokens",
                                                         "campaign_gpu_hours",
                                                         "campaign_cost",
-                                                        "stops"};
+                                                        "stops",
+                                                        "mttf_h",
+                                                        "best_interval_s",
+                                                        "best_to_young",
+                                                        "best_to_daly",
+                                                        "lost_h",
+                                                        "stop_detection_s",
+                                                        "stop_restart_s",
+                                                        "stop_lost_s",
+                                                        "warnings",
+                                                        "criticals",
+                                                        "first_warning_d",
+                                                        "first_critical_d"};
     return names;
 }
 
@@ -71,10 +83,69 @@ bool is_outcome(const std::string& word, const std::string& expected) {
     return word == expected || (expected == "hang" && word == "time-out");
 }
 
+/// Hours that were lost, what a stop takes, alerts of the step time: means of the lives; first alerts of those that had one.
+std::optional<double> stop_figure(const campaign::CampaignReport& weeks, std::string_view name) {
+    const auto mean = [&](auto figure) {
+        return weeks.result.of([&](const campaign::ReplicaResult& r) { return static_cast<double>(figure(r)); }).mean;
+    };
+    const auto first_d = [&](auto time) -> std::optional<double> {
+        std::vector<double> days;
+        for (const campaign::ReplicaResult& r : weeks.result.replicas)
+            if (time(r) < campaign::kNever)
+                days.push_back(campaign::seconds_of(time(r)) / 86400);
+        std::sort(days.begin(), days.end());
+        return days.empty() ? std::nullopt : std::optional(days[(days.size() - 1) / 2]);
+    };
+    if (name == "lost_h")
+        return mean([](const auto& r) {
+                   return campaign::seconds_of(r.spent[static_cast<std::size_t>(campaign::Spent::lost)]);
+               }) /
+               3600;
+    if (name == "warnings")
+        return mean([](const auto& r) { return r.warnings; });
+    if (name == "criticals")
+        return mean([](const auto& r) { return r.criticals; });
+    if (name == "first_warning_d")
+        return first_d([](const auto& r) { return r.first_warning; });
+    if (name == "first_critical_d")
+        return first_d([](const auto& r) { return r.first_critical; });
+    const report::StopTimes stop = report::stop_times(weeks);
+    if (stop.stops <= 0)
+        return std::nullopt;
+    if (name == "stop_detection_s")
+        return stop.detection_s;
+    if (name == "stop_restart_s")
+        return stop.restart_s;
+    if (name == "stop_lost_s")
+        return stop.lost_s;
+    return std::nullopt;
+}
+
+/// What the campaign says about other checkpoint intervals.
+std::optional<double> interval_figure(const campaign::CampaignReport& report, std::string_view name) {
+    const campaign::IntervalAdvice& advice = report.result.advice;
+    const campaign::IntervalTable& table = report.intervals;
+    if (name == "mttf_h" && advice.given.mttf > 0)
+        return advice.given.mttf / 3600;
+    if (table.best <= 0)
+        return std::nullopt;
+    if (name == "best_interval_s")
+        return table.best;
+    if (name == "best_to_young")
+        return table.best / advice.young;
+    if (name == "best_to_daly")
+        return table.best / advice.daly;
+    return std::nullopt;
+}
+
 /// Median of the replicas; of stops the mean, which a rate is.
 std::optional<double> campaign_figure(const Result& result, std::string_view name) {
     if (!result.campaign)
         return std::nullopt;
+    if (const std::optional<double> of_interval = interval_figure(*result.campaign, name))
+        return of_interval;
+    if (const std::optional<double> of_stop = stop_figure(*result.campaign, name))
+        return of_stop;
     const std::string_view key = name.starts_with("campaign_") ? name.substr(9) : name;
     if (key == name && name != "ettr" && name != "stops")
         return std::nullopt;

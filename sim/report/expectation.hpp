@@ -3,7 +3,10 @@
 // A figure is any number of step in result.json (mfu, time_s ...), or days, gpu_hours, cost (of the whole run)
 // or memory_gib (heaviest stage); step_time_s is another name of time_s. A figure the result does not have (days
 // without run.tokens, mfu of a job that failed) meets nothing. Of a campaign: ettr, campaign_days, campaign_tokens,
-// campaign_gpu_hours, campaign_cost (medians), stops (mean). Of a job over epochs or faults: failed_at_s, job_s,
+// campaign_gpu_hours, campaign_cost (medians), stops (mean), mttf_h, best_interval_s (of checkpoints, by simulation),
+// best_to_young, best_to_daly (the same over the formulas), lost_h (steps done and lost), stop_detection_s, stop_restart_s (with
+// load and waits for a node), stop_lost_s (of one stop), warnings, criticals (of the step time), first_warning_d,
+// first_critical_d. Of a job over epochs or faults: failed_at_s, job_s,
 // epochs_done, longest_step_s, reporting_ranks, samples_missed. `outcome` is a word: how the job must end.
 #pragma once
 

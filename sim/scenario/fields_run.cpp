@@ -34,6 +34,10 @@ constexpr Field kRunFields[] = {
            "peers."),
     quantity("run.checkpoint.write", D::rate, "GB/s", 1e15, "What the storage takes in, all ranks together."),
     quantity("run.checkpoint.read", D::rate, "GB/s", 1e15, "What it gives at a restart; as `write` when absent."),
+    choice("run.checkpoint.network", "own|job", "own",
+           "How the storage hangs on the servers: by a network of its own, or by that of the job, where saves and "
+           "loads share "
+           "adapters and fabric with the traffic of the steps."),
     quantity("run.checkpoint.capacity", D::size, "TB", 1e18, "Room for checkpoints."),
     integer("run.checkpoint.keep", 1, 1e6, "2", "Checkpoints that are kept."),
     integer("run.checkpoint.copies_every", 1, 1e9, "1", "mode memory: steps between copies in the memory of peers."),
@@ -107,6 +111,8 @@ constexpr Field kRunFields[] = {
      .doc = "Coefficient of variation of the gaps between faults; 1: none follows another.",
      .low = 1,
      .high = 10},
+    number_or_zero("faults.recurs", 0.999,
+                   "Share of restarts that meet the same fault at once, of faults after which the node stays."),
     number_or_zero("faults.node_spread", 3, "Sigma of log-normal node rates: some nodes fail more often than others."),
     section("faults.lemons", "Bad nodes, on top of the fleet's rate."),
     number_or_zero("faults.lemons.share", 1, "Share of the nodes."),
@@ -137,9 +143,14 @@ constexpr Field kRunFields[] = {
     {.path = "faults.events",
      .kind = K::list,
      .doc = "Faults one by one: with `kind` of a campaign, with `what` of the step or job."},
-    choice("faults.events[].kind",
-           "gpu_fail|gpu_slow|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|loader_slow|data_nan",
-           "", "What happens in a campaign."),
+    choice(
+        "faults.events[].kind",
+        "gpu_fail|gpu_slow|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|software|hang|loader_"
+        "slow|"
+        "data_nan|from_zero",
+        "",
+        "What happens in a campaign; hang: silence until the watchdog; data_nan: back to the last save; from_zero: all "
+        "that was trained is thrown away."),
     {.path = "faults.events[].at",
      .kind = K::quantity,
      .doc = "When, from the start of the run; of a step: from the start on when absent.",

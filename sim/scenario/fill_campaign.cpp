@@ -32,6 +32,7 @@ void fill_checkpoint(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
                           "run.checkpoint: every and every_steps say the same thing twice; leave one out");
     c.write_bytes_per_s = number(answers, "run.checkpoint.write", defaults().storage_bytes_per_s);
     c.read_bytes_per_s = number(answers, "run.checkpoint.read", c.write_bytes_per_s);
+    c.on_job_network = answers.get("run.checkpoint.network").text == "job" && s.nodes > 1;
     c.copies_every = answers.get("run.checkpoint.copies_every").integer;
     c.spread = number(answers, "run.checkpoint.spread", 0);
     const std::int64_t keep = answers.get("run.checkpoint.keep").integer;

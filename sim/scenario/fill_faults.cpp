@@ -97,10 +97,13 @@ constexpr EventKind kEventKinds[] = {{"gpu_fail", "gpu", RunPlan::Faults::Event:
                                      {"nic_down", "nic", RunPlan::Faults::Event::Kind::stop},
                                      {"switch_down", "network", RunPlan::Faults::Event::Kind::stop},
                                      {"node_down", "host", RunPlan::Faults::Event::Kind::stop},
+                                     {"software", "software", RunPlan::Faults::Event::Kind::stop},
+                                     {"hang", "unknown", RunPlan::Faults::Event::Kind::stop},
                                      {"gpu_slow", "slow_gpu", RunPlan::Faults::Event::Kind::slow},
                                      {"nic_slow", "nic_half", RunPlan::Faults::Event::Kind::slow},
                                      {"link_flap", "", RunPlan::Faults::Event::Kind::stall},
-                                     {"data_nan", "", RunPlan::Faults::Event::Kind::poisoned}};
+                                     {"data_nan", "", RunPlan::Faults::Event::Kind::poisoned},
+                                     {"from_zero", "", RunPlan::Faults::Event::Kind::from_zero}};
 
 template <typename Entry>
 std::size_t place_of(std::string_view name, const std::vector<Entry>& entries) {
@@ -187,6 +190,9 @@ void fill_faults(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     f.burst_cv = number("faults.burst_cv", catalogue().defaults().burst_cv);
     f.burst_gap_s = catalogue().defaults().burst_gap_s;
     f.node_spread = number("faults.node_spread", catalogue().defaults().node_spread);
+    if (const Answer* recurs = answers.given("faults.recurs"))
+        for (faults::Component& c : f.components)
+            c.recurs = c.node_leaves ? c.recurs : recurs->number;
     f.lemon_share = number("faults.lemons.share", 0);
     f.lemon_factor = number("faults.lemons.factor", 1);
     f.lemon_cured = number("faults.lemons.cured", 1);

@@ -27,10 +27,12 @@ void fill_data(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         d.worker_start_s = start->number;
     if (const Answer* persistent = answers.given("data.persistent_workers"))
         d.persistent = persistent->flag;
+    if (const Answer* pinned = answers.given("data.pin_memory"))
+        d.pageable = !pinned->flag;
     if (!samples) {
         if (const Answer* epochs = answers.given("data.epochs"))
             diagnostics.error(epochs->place, "data.epochs: an epoch needs data.samples");
-        if (d.sample_s <= 0)
+        if (d.sample_s <= 0 && !d.pageable)
             s.notes.push_back(
                 "data: accepted, not used by a step forecast without data.samples (epochs) or data.sample_time (a "
                 "loader)");

@@ -34,6 +34,7 @@ struct DataPlan {
     double sample_s = 0;                     ///< that a worker takes for a sample; 0: data are always there
     double worker_start_s = 0;               ///< of the workers, at the beginning of an epoch
     bool persistent = false;                 ///< workers live on, and prepare the next epoch
+    bool pageable = false;                   ///< batches go to the GPU from memory that is not pinned: the rank waits
 
     struct Boundary {
         std::string what;

@@ -24,6 +24,7 @@ struct RunPlan {
         double every_s = 0;            ///< 0: the best interval
         std::int64_t every_steps = 0;  ///< instead; 0: by time
         double write_bytes_per_s = 0, read_bytes_per_s = 0;
+        bool on_job_network = false;    ///< storage shares adapters and fabric with the steps
         std::int64_t copies_every = 1;  ///< memory: steps between copies on peers
         double spread = 0;
     } checkpoint;
@@ -71,7 +72,8 @@ struct RunPlan {
         bool restart_when_critical = false;
         /// A fault at a given time: a component that stops the job, a degradation that slows it, or a flap that stalls it.
         struct Event {
-            enum class Kind : std::uint8_t { stop, slow, stall, poisoned };  ///< poisoned: NaN, back to the last save
+            /// poisoned: NaN, back to the last save; from_zero: back to the start.
+            enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero };
             Kind kind = Kind::stop;
             std::size_t which = 0;  ///< of components or degradations
             double at_s = 0, lasts_s = 0;

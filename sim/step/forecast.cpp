@@ -253,7 +253,7 @@ Result forecast(const Scenario& scenario, ForecastOptions options) {
     if (steps_differ(scenario))
         run_differing_steps(scenario, *built, result);
     if (runs_as_job(scenario))
-        run_job(scenario, *built, options.fold, result);
+        run_job(scenario, *built, options.fold && options.memo, result);
     if (scenario.compression_warmup > 0)
         result.warmup_ps = warming_step(scenario, options);
     return result;

@@ -12,6 +12,7 @@
 //   boundary   what ends of epochs take on the rank
 //   stops      allocator and garbage: `seconds` in one step of `every` of them, each rank in a phase of its own (allocator:
 //              drawn step by step with probability 1 / every), or all together where synchronised
+//              and in every step the copy of its sequences where memory is not pinned
 //   sequences  compute of a replica in step j is f_j of the mean, f log-normal of mean 1: the program computes f_min and
 //              waits (f_j - f_min) of its step's compute. Drawn once a replica and step, not a micro-batch.
 //

@@ -32,6 +32,8 @@ std::unique_ptr<Ran> run(const std::vector<std::string>& overrides = {}) {
     return ran;
 }
 
+double report_bytes(const std::unique_ptr<Ran>& ran) { return ran->result.campaign->checkpoint_bytes; }
+
 std::uint32_t bit(const Scenario& s, std::string_view name) {
     for (std::uint32_t i = 0; i < s.run.faults.degradations.size(); ++i)
         if (s.run.faults.degradations[i].name == name)
@@ -73,6 +75,27 @@ TEST(ScenarioCampaign, RunsEndToEnd) {
     EXPECT_EQ(report.spec.fleet.spares, 1u);
     EXPECT_GE(report.conditions.size(), 1u);
     EXPECT_EQ(report.conditions.front().what, "healthy");
+}
+
+// Storage on the job's network: the steps beside a write are longer, which a save costs beside its stall; a slow storage takes a
+// small part of the adapters for long, a fast one much for a short time.
+TEST(ScenarioCampaign, SavesOverTheNetworkOfTheJobDragAtItsSteps) {
+    const auto own = run(), slow = run({"run.checkpoint.network=job"}),
+               fast = run({"run.checkpoint.network=job", "run.checkpoint.write=2 TB/s"});
+    const auto spec = [](const auto& ran) -> const CheckpointSpec& { return ran->result.campaign->spec.checkpoint; };
+    EXPECT_EQ(spec(own).drag, 0);
+    EXPECT_EQ(spec(slow).write, spec(own).write);  // 50 GB/s, far below 128 adapters
+    for (const auto* ran : {&slow, &fast}) {
+        EXPECT_GT(spec(*ran).drag, 0);
+        EXPECT_LT(spec(*ran).drag, spec(*ran).write);
+    }
+    const auto saving = [](const auto& ran) { return ran->result.campaign->result.mean_spent(Spent::save); };
+    EXPECT_GT(saving(slow), saving(own));
+    const IntervalAdvice& advice = slow->result.campaign->result.advice;
+    EXPECT_NEAR(advice.given.save, seconds_of(spec(slow).block + spec(slow).drag), 1e-9);
+    // No adapter carries more than its rate: 16 x 8 of them take 1 TB in at 5.9 TB/s at most.
+    const auto huge = run({"run.checkpoint.network=job", "run.checkpoint.write=100 TB/s"});
+    EXPECT_GT(seconds_of(spec(huge).write), report_bytes(huge) / (128 * 50e9));
 }
 
 TEST(ScenarioCampaign, SameWithMoreReplicasBesideIt) {
