@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "sample_result.hpp"
-#include "sim/report/text.hpp"
 #include "sim/report/views.hpp"
+#include "sim/report/text.hpp"
 
 namespace fabricast {
 namespace {
