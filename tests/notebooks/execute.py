@@ -18,6 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ["nbformat", "nbclient", "ipykernel", "matplotlib"]
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 OF_THIS_MACHINE = re.compile(r"/(home|root|tmp|work|usr|opt|var)/|0x[0-9a-f]{8,}")
 
 
@@ -56,6 +57,13 @@ def clean(notebook):
             continue
         count += 1
         cell.execution_count = count
+        joined = []  # what was printed in one go may come in pieces
+        for output in cell.outputs:
+            if joined and output.output_type == "stream" == joined[-1].output_type and output.name == joined[-1].name:
+                joined[-1].text += output.text
+            else:
+                joined.append(output)
+        cell.outputs = joined
         for output in cell.outputs:
             if "execution_count" in output:
                 output.execution_count = count
@@ -85,7 +93,7 @@ def main():
         for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR"):
             os.environ[name] = home
         os.environ.update(FABRICAST=str(binaries / "fabricast"), FABRICAST_VALIDATE=str(binaries / "fabricast-validate"),
-                          PYTHONDONTWRITEBYTECODE="1", JUPYTER_PLATFORM_DIRS="0")
+                          PYTHONDONTWRITEBYTECODE="1", PYDEVD_DISABLE_FILE_VALIDATION="1", JUPYTER_PLATFORM_DIRS="0")
         for file in files:
             notebook = nbformat.read(file, as_version=4)
             before = texts(notebook)
@@ -94,7 +102,7 @@ def main():
                 NotebookClient(notebook, timeout=120, kernel_name="python3",
                                resources={"metadata": {"path": str(ROOT / "notebooks")}}).execute()
             except CellExecutionError as error:
-                print(f"{file.name}: FAILED\n{error}")
+                print(f"{file.name}: FAILED\n{COLOURS.sub('', str(error))}")
                 status = 1
                 continue
             clean(notebook)
