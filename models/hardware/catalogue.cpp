@@ -25,6 +25,8 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "models/hardware/read_catalogue.hpp"
+
 namespace fabricast {
 
 namespace embedded {
@@ -403,26 +405,38 @@ std::optional<Board> find_board(std::string_view name) { return find_word<Board>
 std::string_view pcie_layout_name(PcieLayout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
 std::optional<PcieLayout> find_pcie_layout(std::string_view name) { return find_word<PcieLayout>(kLayouts, name); }
 
+std::span<const CatalogueFile> catalogue_files() { return embedded::models_hardware(); }
+
+CatalogueEntries read_catalogue(std::span<const CatalogueFile> files) {
+    CatalogueEntries out;
+    for (const auto& [file, content] : files) {
+        try {
+            read_file(file, content, out.gpus, out.nodes, out.fabrics, out.networks);
+        } catch (const YAML::Exception& error) {
+            throw std::logic_error(fmt::format("{}: {}", file, error.what()));
+        }
+    }
+    for (const NodeSpec& node : out.nodes)
+        if (find_named(out.gpus, node.gpu) == nullptr)
+            throw std::logic_error(fmt::format("{}.gpu: no such GPU '{}'", node.name, node.gpu));
+    for (const NodeSpec& node : out.nodes)
+        if (find_named(out.networks, node.network) == nullptr)
+            throw std::logic_error(fmt::format("{}.network: no such network '{}'", node.name, node.network));
+    sort_by_name(out.gpus);
+    sort_by_name(out.nodes);
+    sort_by_name(out.fabrics);
+    sort_by_name(out.networks);
+    return out;
+}
+
 const Catalogue& Catalogue::builtin() {
     static const Catalogue catalogue = [] {
+        CatalogueEntries entries = read_catalogue(catalogue_files());
         Catalogue out;
-        for (const auto& [file, content] : embedded::models_hardware()) {
-            try {
-                read_file(file, content, out.gpus_, out.nodes_, out.fabrics_, out.networks_);
-            } catch (const YAML::Exception& error) {
-                throw std::logic_error(fmt::format("{}: {}", file, error.what()));
-            }
-        }
-        for (const NodeSpec& node : out.nodes_)
-            if (find_named(out.gpus_, node.gpu) == nullptr)
-                throw std::logic_error(fmt::format("{}.gpu: no such GPU '{}'", node.name, node.gpu));
-        for (const NodeSpec& node : out.nodes_)
-            if (find_named(out.networks_, node.network) == nullptr)
-                throw std::logic_error(fmt::format("{}.network: no such network '{}'", node.name, node.network));
-        sort_by_name(out.gpus_);
-        sort_by_name(out.nodes_);
-        sort_by_name(out.fabrics_);
-        sort_by_name(out.networks_);
+        out.gpus_ = std::move(entries.gpus);
+        out.nodes_ = std::move(entries.nodes);
+        out.fabrics_ = std::move(entries.fabrics);
+        out.networks_ = std::move(entries.networks);
         return out;
     }();
     return catalogue;

@@ -60,6 +60,15 @@ double CampaignResult::mean_spent(Spent spent) const {
     return whole > 0 ? part / whole : 0;
 }
 
+double CampaignResult::mean_lost_by(std::size_t component) const {
+    double part = 0, whole = 0;
+    for (const ReplicaResult& replica : replicas) {
+        part += component < replica.lost_by.size() ? static_cast<double>(replica.lost_by[component]) : 0;
+        whole += static_cast<double>(replica.wall);
+    }
+    return whole > 0 ? part / whole : 0;
+}
+
 IntervalAdvice advise(const CampaignSpec& spec, Nanoseconds step) {
     const CheckpointSpec& c = spec.checkpoint;
     const RecoverySpec& r = spec.recovery;

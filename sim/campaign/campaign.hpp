@@ -33,7 +33,8 @@ struct CampaignResult {
     IntervalAdvice advice;
 
     Quantiles of(const std::function<double(const ReplicaResult&)>& figure) const;
-    double mean_spent(Spent spent) const;  ///< share of all wall time
+    double mean_spent(Spent spent) const;              ///< share of all wall time
+    double mean_lost_by(std::size_t component) const;  ///< likewise, of ReplicaResult::lost_by
 };
 
 /// spec.phases is not empty and has steps. Throws what the steps' simulation throws.

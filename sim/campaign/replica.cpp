@@ -36,6 +36,7 @@ Replica::Replica(const CampaignSpec& spec, StepTimes& steps, std::uint64_t seed,
     if (spec.recovery.style == Style::replicas)
         replica_back_.resize(spec.recovery.replicas, 0);
     result_.stops_by.resize(spec.fleet.components.size(), 0);
+    result_.lost_by.resize(spec.fleet.components.size(), 0);
 }
 
 ReplicaResult Replica::run() {
@@ -49,6 +50,7 @@ ReplicaResult Replica::run() {
     }
     if (result_.outcome != Outcome::stuck)
         result_.outcome = progress_.steps() >= phase_end_.back() ? Outcome::done : Outcome::horizon;
+    mark();
     result_.wall = now_;
     result_.steps = progress_.steps();
     result_.saves = progress_.saves();
@@ -111,6 +113,7 @@ Nanoseconds Replica::step_time() const {
 
 // Whatever is due now, the fatal first. Events that fell into a recovery are late and come at once.
 void Replica::handle_event() {
+    mark();
     if (strikes_.peek().time <= now_) {
         if (const std::optional<Hit> hit = take_strike())
             stop_by(*hit);
@@ -248,8 +251,10 @@ void Replica::send_away(const Hit& hit) {
 }
 
 void Replica::spend(Spent why, Nanoseconds length) {
+    mark();
     result_.spent[static_cast<std::size_t>(why)] += length;
     now_ += length;
+    mark();
 }
 
 // Passes time in which no step is done, or what of it passes before the job is hit.
@@ -273,7 +278,26 @@ std::optional<Replica::Hit> Replica::stand(Spent why, Nanoseconds length) {
 
 void Replica::note(Kind kind, std::uint32_t node, std::uint32_t which, Nanoseconds lasted, std::int64_t lost) {
     if (record_)
-        result_.incidents.push_back({now_, kind, node, which, lasted, lost});
+        result_.incidents.push_back({now_, kind, node, which, lasted, lost, progress_.steps()});
+}
+
+// While nothing is done the last mark moves along.
+void Replica::mark() {
+    if (!record_)
+        return;
+    std::vector<CourseMark>& course = result_.course;
+    const CourseMark here = {now_, progress_.steps()};
+    const std::size_t n = course.size();
+    if (n > 0 && course[n - 1].time == here.time && course[n - 1].steps == here.steps)
+        return;
+    if (n > 1 && course[n - 1].steps == here.steps && course[n - 2].steps == here.steps)
+        course.back() = here;
+    else
+        course.push_back(here);
+}
+
+void Replica::charge(const Hit& hit, Nanoseconds since, Nanoseconds lost_before) {
+    result_.lost_by[hit.component] += now_ - since + progress_.lost() - lost_before;
 }
 
 }  // namespace fabricast::campaign

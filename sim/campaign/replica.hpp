@@ -73,6 +73,8 @@ private:
     void poisoned(std::int64_t last_good);
     void return_nodes(Nanoseconds until);
 
+    void charge(const Hit& hit, Nanoseconds since, Nanoseconds lost_before);
+    void mark();  ///< where the course bends
     void note(Kind kind, std::uint32_t node, std::uint32_t which, Nanoseconds lasted = 0, std::int64_t lost = 0);
 
     const CampaignSpec& spec_;

@@ -20,7 +20,8 @@ void Replica::stop_by(Hit hit) {
 }
 
 void Replica::recover(Hit hit) {
-    const Nanoseconds fault = now_;
+    const Hit first = hit;
+    const Nanoseconds fault = now_, lost = progress_.lost();
     const std::int64_t reached = progress_.steps();
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     note(Kind::fault, hit.node, hit.component);
@@ -50,6 +51,7 @@ void Replica::recover(Hit hit) {
     }
     std::fill(replica_back_.begin(), replica_back_.end(), 0);
     result_.recovering += now_ - fault;
+    charge(first, fault, lost);
     note(Kind::recovered, hit.node, hit.component, now_ - fault, reached - progress_.steps());
 }
 
@@ -128,6 +130,7 @@ void Replica::started() {
 // The save blocks longer than the watchdog waits: the job is killed in it, and comes back from the save before.
 void Replica::false_alarm() {
     ++result_.false_alarms;
+    mark();
     note(Kind::false_alarm, kNobody, 0);
     progress_.back_to_save(now_);
     copies_live_ = false;
@@ -173,6 +176,7 @@ void Replica::lose_replica(Hit hit) {
     const faults::Component& component = spec_.fleet.components[hit.component];
     const std::uint32_t replica = hit.node % r.replicas;
     note(Kind::replica_left, hit.node, hit.component);
+    const Nanoseconds left = now_, lost = progress_.lost();
     progress_.drop_step();
     Nanoseconds back = now_ + r.locate + r.start + r.communicators + spec_.checkpoint.load;
     back += component.shows == faults::Shows::hang        ? r.detect_hang
@@ -185,7 +189,9 @@ void Replica::lose_replica(Hit hit) {
             back += std::max<Nanoseconds>(0, pool_.next_return() - now_);
     }
     replica_back_[replica] = std::max(replica_back_[replica], back);
-    if (const std::optional<Hit> also = stand(Spent::stall, r.membership))
+    const std::optional<Hit> also = stand(Spent::stall, r.membership);
+    charge(hit, left, lost);
+    if (also)
         stop_by(*also);
 }
 
@@ -220,9 +226,12 @@ void Replica::found_corruption() {
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     if (pool_.state(corruption_.node) == NodeState::job)
         send_away(corruption_);
+    const Nanoseconds found = now_, lost = progress_.lost();
     progress_.back_to_save(now_, corrupt_step_);
     copies_live_ = false;
-    if (const std::optional<Hit> hit = bring_back(false))
+    const std::optional<Hit> hit = bring_back(false);
+    charge(corruption_, found, lost);
+    if (hit)
         recover(*hit);
     started();
 }

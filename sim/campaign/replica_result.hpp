@@ -58,8 +58,15 @@ struct Incident {
     std::uint32_t node = 0, which = 0;  ///< which: component or degradation
     Nanoseconds lasted = 0;             ///< recovered: since the fault; steps lost are in `lost`
     std::int64_t lost_steps = 0;
+    std::int64_t step = 0;  ///< kept at this moment
 };
 std::string_view incident_name(Incident::Kind kind);
+
+/// A bend of a life's course: between two of them steps grow evenly.
+struct CourseMark {
+    Nanoseconds time = 0;
+    std::int64_t steps = 0;  ///< kept
+};
 
 struct ReplicaResult {
     Outcome outcome = Outcome::done;
@@ -73,10 +80,15 @@ struct ReplicaResult {
     std::uint32_t warnings = 0, criticals = 0;
     Nanoseconds first_warning = kNever, first_critical = kNever;
     std::int64_t saves = 0;
-    Nanoseconds slow = 0;             ///< of `steps`: what they took beyond a healthy cluster's
-    Nanoseconds recovering = 0;       ///< from faults that struck the job to the first new step
-    Nanoseconds longest_run = 0;      ///< between two stops
+    Nanoseconds slow = 0;         ///< of `steps`: what they took beyond a healthy cluster's
+    Nanoseconds recovering = 0;   ///< from faults that struck the job to the first new step
+    Nanoseconds longest_run = 0;  ///< between two stops
+    /// By component: wall time its stops cost, from the fault until steps go on, steps thrown away included. A fault that
+    /// strikes during a recovery is on the account of the first. The rest of the time without kept steps is planned, or
+    /// saves, stalls, watchdogs that err.
+    std::vector<Nanoseconds> lost_by;
     std::vector<Incident> incidents;  ///< where they were recorded
+    std::vector<CourseMark> course;   ///< likewise
 
     double ettr() const;  ///< kept steps / wall
 };

@@ -72,6 +72,9 @@ struct Terminal {
 };
 Terminal stdout_terminal(bool no_color);
 
+/// A word of a command line as a shell takes it: in quotes where it must be.
+std::string shell_word(const std::string& text);
+
 /// To stdout, whole; throws ScenarioError when that fails (full disk).
 void print_result(std::string_view text);
 

@@ -38,6 +38,8 @@ void check_ending(const std::string& verb, const std::string& output) {
     if (verb == "run") {
         for (const std::string_view ending : result_view_endings())
             known.emplace_back(ending);
+    } else if (verb == "compare") {
+        known.insert(known.end(), {".html", ".md"});
     }
     if (std::any_of(known.begin(), known.end(), [&](const std::string& ending) { return ends_with(output, ending); }))
         return;
@@ -58,7 +60,7 @@ void add_forecast_options(Options& options) {
         "json", "print JSON instead of text")(
         "output", po::value<std::string>()->value_name("FILE"),
         "also write a file, its ending decides: .json or .txt (all tables); of a run also "
-        "a page, .html, and .md, .csv, .prom")(
+        "a page, .html, and .md, .csv, .prom, of a comparison .html and .md")(
         "measured", po::value<Texts>()->value_name("figure=value"),
         "hold a measured figure against the forecast: step_s, tokens_per_s_per_gpu, mfu or tflops_per_gpu; refused "
         "above the dense peak")("no-fold", "simulate every rank, also those that do the same; the result is the same")(

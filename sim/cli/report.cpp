@@ -24,9 +24,9 @@ Options description() {
     options.hidden.add_options()("file", po::value<std::vector<std::string>>());
     options.positional.add("file", -1);
     options.examples =
-        "RESULT.json is what `fabricast run --output RESULT.json` wrote. The page of a stored result has no timeline "
-        "of the\n"
-        "step: `fabricast run my.yaml --output report.html` writes one with it.\n\n"
+        "RESULT.json is what `fabricast run --output RESULT.json` wrote, or `fabricast compare` (.html and .md). The "
+        "page "
+        "of a\nstored result has the timeline of the step where `run --with-timeline` put it into the file.\n\n"
         "examples\n"
         "  fabricast report result.json --output report.html\n"
         "  fabricast report result.json --output figures.csv\n";

@@ -77,6 +77,8 @@ void check_options(const RunOptions& options) {
             throw ScenarioError("fabricast run: --output and --stats name the same file");
         check_writable(options.output);
     }
+    if (options.timeline.stored && !wants_json(options.output))
+        throw ScenarioError("fabricast run: --with-timeline needs --output FILE.json to put it in");
     if (!options.stats.empty())
         check_writable(options.stats);
     if (!options.timeline.trace.empty() && options.files.size() > 1)
@@ -126,9 +128,11 @@ bool wants_view(const std::string& output) {
 std::string command_line(const RunOptions& options) {
     std::string text = "fabricast run";
     for (const std::string& file : options.files)
-        text += " " + file.substr(file.rfind('/') + 1);
+        text += " " + shell_word(file.substr(file.rfind('/') + 1));
     for (const std::string& override : options.overrides)
-        text += " --set " + override;
+        text += " --set " + shell_word(override);
+    for (const std::string& fault : options.injected)
+        text += " --inject " + shell_word(fault);
     return text;
 }
 
@@ -141,18 +145,19 @@ void write_output(const RunOptions& options, const Result& result, const std::ve
         return;
     }
     std::string json = with_measurements(result_json(result), measured, result);
-    if (wants_view(options.output)) {
+    if (wants_view(options.output) || options.timeline.stored) {
         json = with_text(json, "command", command_line(options));
         if (timeline)
             json = with_timeline(json, *timeline);
-        json = view_for(options.output, json);
     }
+    if (wants_view(options.output))
+        json = view_for(options.output, json);
     write_file_atomically(options.output, json);
 }
 
 // The step run once more, where a view shows what ranks did.
 std::optional<StepTimeline> timeline_of(const RunOptions& options, const Scenario& scenario, const Result& result) {
-    const bool wanted = !options.timeline.trace.empty() || options.output.ends_with(".html");
+    const bool wanted = !options.timeline.trace.empty() || options.output.ends_with(".html") || options.timeline.stored;
     if (!wanted || result.step.ps <= 0)
         return std::nullopt;
     return record_timeline(scenario, options.fold, options.timeline.request);

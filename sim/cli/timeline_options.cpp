@@ -52,11 +52,14 @@ void add_timeline_options(Options& options) {
         "trace", po::value<std::string>()->value_name("FILE"),
         "write the step as a timeline for ui.perfetto.dev: Perfetto protobuf, or Chrome JSON for a name in .json")(
         "trace-ranks", po::value<std::string>()->value_name("LIST"),
-        "ranks in the timeline: all, or 0,8,16-23; by default one of each class of ranks that do the same");
+        "ranks in the timeline: all, or 0,8,16-23; by default one of each class of ranks that do the same")(
+        "with-timeline",
+        "put timeline and command into --output FILE.json too: `fabricast report` makes the same page of it");
 }
 
 TimelineArguments read_timeline_options(const po::variables_map& values) {
     TimelineArguments arguments;
+    arguments.stored = values.count("with-timeline") > 0;
     if (values.count("trace") > 0) {
         arguments.trace = values["trace"].as<std::string>();
         if (arguments.trace.empty())

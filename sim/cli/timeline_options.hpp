@@ -1,4 +1,4 @@
-// --trace and --trace-ranks of `fabricast run`: a timeline of the step for a trace viewer.
+// --trace, --trace-ranks and --with-timeline of `fabricast run`: a timeline of the step for a trace viewer.
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
@@ -12,7 +12,8 @@
 namespace fabricast::cli {
 
 struct TimelineArguments {
-    std::string trace;  ///< file; empty: none
+    std::string trace;    ///< file; empty: none
+    bool stored = false;  ///< in result.json
     TimelineRequest request;
 };
 

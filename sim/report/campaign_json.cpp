@@ -1,10 +1,12 @@
 // "campaign" of result.json.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/report/campaign_json.hpp"
 #include "sim/report/campaign_view.hpp"
+#include "sim/report/course.hpp"
 
 namespace fabricast::report {
 namespace {
@@ -34,7 +36,11 @@ ordered_json stops_json(const CampaignReport& report) {
         const faults::Component& c = report.spec.fleet.components[i];
         const Quantiles q =
             report.result.of([&](const ReplicaResult& r) { return static_cast<double>(r.stops_by[i]); });
-        rows.push_back({{"component", c.name}, {"per_1000_node_days", c.rate * 1000}, {"mean", q.mean}});
+        rows.push_back({{"component", c.name},
+                        {"what", c.what},
+                        {"per_1000_node_days", c.rate * 1000},
+                        {"mean", q.mean},
+                        {"lost_fraction", report.result.mean_lost_by(i)}});
     }
     return rows;
 }
@@ -47,6 +53,7 @@ ordered_json incidents_json(const CampaignReport& report) {
                         {"node", incident.node == UINT32_MAX ? ordered_json() : ordered_json(incident.node)},
                         {"lasted_s", seconds_or_null(seconds_of(incident.lasted))},
                         {"lost_steps", incident.lost_steps},
+                        {"step", incident.step},
                         {"text", incident_text(report.spec, incident)}});
     }
     return rows;
@@ -70,6 +77,38 @@ ordered_json intervals_json(const IntervalTable& table) {
             {"restarts_s", table.restarts}, {"rows", std::move(rows)}, {"stalls", std::move(stalls)}};
 }
 
+/// One value a life, in the order of the lives: what distributions are drawn from.
+ordered_json lives_json(const CampaignReport& report, bool priced) {
+    ordered_json columns = ordered_json::object();
+    const auto column = [&](const char* key, auto figure) {
+        ordered_json values = ordered_json::array();
+        for (const ReplicaResult& life : report.result.replicas)
+            values.push_back(figure(life));
+        columns[key] = std::move(values);
+    };
+    column("days", [&](const ReplicaResult& x) { return report.of(x).days; });
+    column("ettr", [](const ReplicaResult& x) { return x.ettr(); });
+    column("tokens", [](const ReplicaResult& x) { return x.tokens; });
+    if (priced)
+        column("cost", [&](const ReplicaResult& x) { return report.of(x).cost; });
+    column("stops", [](const ReplicaResult& x) { return x.stops; });
+    return columns;
+}
+
+// A thousandth of the run is less than a drawing shows.
+ordered_json course_json(const CampaignReport& report) {
+    ordered_json times = ordered_json::array(), steps = ordered_json::array();
+    const ReplicaResult& shown = report.result.shown;
+    std::int64_t most = 1;
+    for (const CourseMark& mark : shown.course)
+        most = std::max(most, mark.steps);
+    for (const CourseMark& mark : thinned(shown.course, static_cast<double>(most) / 1000)) {
+        times.push_back(seconds_of(mark.time));
+        steps.push_back(mark.steps);
+    }
+    return {{"time_s", std::move(times)}, {"step", std::move(steps)}};
+}
+
 }  // namespace
 
 ordered_json campaign_json(const Result& result) {
@@ -79,8 +118,10 @@ ordered_json campaign_json(const Result& result) {
     const CampaignResult& r = report.result;
     const CampaignSpec& spec = report.spec;
     ordered_json json = {{"replicas", spec.replicas}, {"nodes", spec.fleet.nodes}, {"spares", spec.fleet.spares}};
-    for (const CampaignFigure& figure : campaign_figures(report, result.scenario->price_per_gpu_hour > 0))
+    const bool priced = result.scenario->price_per_gpu_hour > 0;
+    for (const CampaignFigure& figure : campaign_figures(report, priced))
         json[figure.key] = quantiles(figure.value);
+    json["lives"] = lives_json(report, priced);
     const auto mean = [&](auto figure) { return r.of(figure).mean; };
     json["wall"] = wall_json(r);
     json["slow_fraction"] = mean([](const ReplicaResult& x) {
@@ -122,10 +163,9 @@ ordered_json campaign_json(const Result& result) {
     for (const CampaignReport::ConditionRow& row : report.conditions)
         conditions.push_back({{"phase", row.phase}, {"condition", row.what}, {"step_s", seconds_of(row.step)}});
     json["conditions"] = std::move(conditions);
-    json["shown"] = {{"replica", r.shown_index},
-                     {"wall_s", seconds_of(r.shown.wall)},
-                     {"stops", r.shown.stops},
-                     {"incidents", incidents_json(report)}};
+    json["shown"] = {{"replica", r.shown_index},      {"wall_s", seconds_of(r.shown.wall)},
+                     {"stops", r.shown.stops},        {"steps", r.shown.steps},
+                     {"course", course_json(report)}, {"incidents", incidents_json(report)}};
     json["definitions"] = {
         {"quantiles", "of the replicas; order statistics"},
         {"ettr",
@@ -138,8 +178,7 @@ ordered_json campaign_json(const Result& result) {
         {"gpu_hours", "nodes and spares x GPUs x wall time"},
         {"energy_mwh", "GPUs at board power while steps run, idle otherwise, hosts throughout; without cooling"},
         {"intervals",
-         "other checkpoint intervals: ettr is the mean of the first `lives` replicas with that interval, "
-         "gain the "
+         "other checkpoint intervals: ettr is the mean of the first `lives` replicas with that interval, gain the "
          "difference to the interval as it is, life by life, with its standard error; ettr_by_formula "
          "that of exponential failures for a restart of each of restarts_s, the second of which is the job's; best_s "
          "is "
@@ -147,7 +186,12 @@ ordered_json campaign_json(const Result& result) {
          "the formula's; stalls: if a save "
          "stopped "
          "the job for block_s, at the best interval then"},
-        {"shown", "the replica of median ETTR"}};
+        {"lives", "one value a replica, in their order"},
+        {"lost_fraction",
+         "of the wall time of all replicas: stops of this component, from the fault until steps go on, steps thrown "
+         "away "
+         "included; a fault during a recovery is on the account of the first"},
+        {"shown", "the replica of median ETTR; course: kept steps over time, thinned to a thousandth of the run"}};
     return json;
 }
 

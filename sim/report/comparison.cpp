@@ -1,8 +1,11 @@
 #include "sim/report/comparison.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "sim/campaign/campaign_report.hpp"
+#include "sim/report/views.hpp"
 
 namespace fabricast {
 namespace {
@@ -24,6 +27,14 @@ TokenCost token_cost(const Result& result) {
     cost.cost = cost.gpu_hours * result.scenario->price_per_gpu_hour;
     cost.billed_cost = cost.billed_gpu_hours * result.scenario->price_per_gpu_hour;
     return cost;
+}
+
+Intervals intervals_of(const Headline& a, const Headline& b, double tokens_a, double tokens_b) {
+    if (a.interval.runs == 0 || b.interval.runs == 0)
+        return Intervals::unknown;
+    const bool apart = tokens_a / a.interval.low_s < tokens_b / b.interval.high_s ||
+                       tokens_b / b.interval.low_s < tokens_a / a.interval.high_s;
+    return apart ? Intervals::apart : Intervals::overlap;
 }
 
 }  // namespace
@@ -67,10 +78,35 @@ Comparison compare(const Result& a, const Result& b, std::vector<KeyDifference> 
     c.break_even = c.tokens_a.gpu_hours / c.tokens_b.gpu_hours;
     if (c.tokens_a.billed_gpu_hours > 0 && c.tokens_b.billed_gpu_hours > 0)
         c.billed_break_even = c.tokens_a.billed_gpu_hours / c.tokens_b.billed_gpu_hours;
+    const Headline head_a = headline(a), head_b = headline(b);
+    c.speed_ratio = head_b.tokens_per_s / head_a.tokens_per_s;
+    c.intervals = intervals_of(head_a, head_b, a.step.tokens, b.step.tokens);
     const Scenario &sa = *a.scenario, &sb = *b.scenario;
     if (sa.price_per_gpu_hour > 0 && sb.price_per_gpu_hour > 0 && sa.currency == sb.currency)
         c.cost_ratio = c.gpu_s_per_token_ratio * sb.price_per_gpu_hour / sa.price_per_gpu_hour;
     return c;
 }
 
+namespace report {
+
+std::string speed_words(double ratio) {
+    if (ratio <= 0)
+        return {};
+    if (ratio > 0.9995 && ratio < 1.0005)
+        return "as fast";
+    const double times = ratio > 1 ? ratio : 1 / ratio;
+    const char* word = ratio > 1 ? "faster" : "slower";
+    return times < 1.1 ? fmt::format("{:.3f}x {}", times, word) : fmt::format("{:.2f}x {}", times, word);
+}
+
+std::string_view interval_words(Intervals intervals) {
+    switch (intervals) {
+        case Intervals::unknown: return "";
+        case Intervals::overlap: return ", intervals overlap";
+        case Intervals::apart: return ", intervals do not overlap";
+    }
+    return "";
+}
+
+}  // namespace report
 }  // namespace fabricast

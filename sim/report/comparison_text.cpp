@@ -37,7 +37,7 @@ void print_keys(Page& page, const Comparison& c) {
     if (c.keys.empty())
         return;
     Table table("lll");
-    table.row({"key", "A", "B"});
+    table.row({"key", "A", c.letter});
     for (const KeyDifference& key : c.keys)
         table.row({key.key, clip(clean(key.a), kMaxValue), clip(clean(key.b), kMaxValue)});
     table.print(page);
@@ -48,7 +48,7 @@ void print_figures(Page& page, const Comparison& c) {
     const bool ran_a = c.a->step.ps > 0, ran_b = c.b->step.ps > 0;
     page.heading("Figures");
     Table table("lrrr");
-    table.row({"", "A", "B", "B against A"});
+    table.row({"", "A", c.letter, c.letter + " against A"});
     const auto row = [&](std::string_view name, const std::string& left, const std::string& right,
                          const std::string& difference) {
         table.row({std::string(name), ran_a ? left : "-", ran_b ? right : "-", c.ran ? difference : ""});
@@ -107,7 +107,7 @@ void print_campaigns(Page& page, const Comparison& c) {
     const std::vector<CampaignFigure> a = figures(*c.a), b = figures(*c.b);
     page.heading("Runs with faults, median (P10 to P90)");
     Table table("lrrr");
-    table.row({"", "A", "B", "B against A"});
+    table.row({"", "A", c.letter, c.letter + " against A"});
     const auto cell = [](const CampaignFigure& f) {
         return fmt::format("{:.5g} ({:.5g} to {:.5g})", f.value.p50, f.value.p10, f.value.p90);
     };
@@ -129,9 +129,10 @@ void print_memory(Page& page, const Comparison& c) {
     const StageMemory *a = heaviest(*c.a), *b = heaviest(*c.b);
     if (a == nullptr || b == nullptr)
         return;
-    page.heading(fmt::format("Memory of the heaviest stage, GiB (A stage {}, B stage {})", a->stage, b->stage));
+    page.heading(
+        fmt::format("Memory of the heaviest stage, GiB (A stage {}, {} stage {})", a->stage, c.letter, b->stage));
     Table table("lrrr");
-    table.row({"cause", "A", "B", "B - A"});
+    table.row({"cause", "A", c.letter, c.letter + " - A"});
     const auto row = [&](std::string_view name, std::int64_t x, std::int64_t y) {
         const double gib_difference = static_cast<double>(y - x) / static_cast<double>(std::int64_t{1} << 30);
         table.row({std::string(name), gib(x), gib(y), fmt::format("{:+.1f}", gib_difference)});
@@ -156,7 +157,7 @@ void print_accounts(Page& page, const Comparison& c) {
             .end();
     }
     Table table("lrrrr");
-    table.row({"account", "A", "B", "B - A", "points of A"});
+    table.row({"account", "A", c.letter, c.letter + " - A", "points of A"});
     double sum_a = 0, sum_b = 0;
     for (const AccountDifference& d : c.accounts) {
         sum_a += by_tokens ? d.a_per_token : d.a_s * 1e3;
@@ -175,10 +176,10 @@ void print_accounts(Page& page, const Comparison& c) {
 
 void print_verdict(Page& page, const Comparison& c) {
     page.blank();
-    const double faster = headline(*c.b).tokens_per_s / headline(*c.a).tokens_per_s;
-    page.add("  B trains ").add(fmt::format("{:.3f} times", faster), Paint::bold);
-    page.add(" as many tokens a second as A");
-    page.add(fmt::format(" and takes {:.3f} times the GPU-time a token", c.gpu_s_per_token_ratio));
+    page.add(fmt::format("  {} is ", c.letter));
+    page.add(fmt::format("{}{}", speed_words(c.speed_ratio), interval_words(c.intervals)), Paint::bold).end();
+    page.add(fmt::format("  {:.3f} times the tokens a second of A, {:.3f} times the GPU-time a token", c.speed_ratio,
+                         c.gpu_s_per_token_ratio));
     if (c.cost_ratio > 0)
         page.add(fmt::format(", {:.3f} times the money", c.cost_ratio));
     else
@@ -191,7 +192,7 @@ void print_verdict(Page& page, const Comparison& c) {
 std::string comparison_text(const Comparison& c, bool color, bool unicode) {
     Page page(color, unicode, kPageColumns);
     print_title(page, "A", *c.a);
-    print_title(page, "B", *c.b);
+    print_title(page, c.letter, *c.b);
     if (c.ran)
         print_verdict(page, c);
     print_keys(page, c);
@@ -204,7 +205,7 @@ std::string comparison_text(const Comparison& c, bool color, bool unicode) {
     for (const Measurement& m : c.measured_a)
         page.add("  Measured A   ").add(describe(m, *c.a)).end();
     for (const Measurement& m : c.measured_b)
-        page.add("  Measured B   ").add(describe(m, *c.b)).end();
+        page.add(fmt::format("  Measured {}   ", c.letter)).add(describe(m, *c.b)).end();
     return page.text();
 }
 

@@ -1,4 +1,4 @@
-// Markdown, CSV and Prometheus text from result.json.
+// CSV and Prometheus text from result.json.
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -11,25 +11,6 @@ namespace fabricast {
 namespace {
 
 using namespace report;
-
-Json read_result(const std::string& text) {
-    Json result = Json::parse(text, nullptr, false);
-    if (!result.is_object() || word(result, "/program") != "fabricast" || number(result, "/schema_version") != 1)
-        throw std::invalid_argument("not a result of fabricast in schema version 1");
-    return result;
-}
-
-// A cell of a Markdown table.
-std::string cell(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '|')
-            out += "\\|";
-        else
-            out += c == '\n' ? ' ' : c;
-    }
-    return out;
-}
 
 std::string quoted_csv(const std::string& text) {
     if (text.find_first_of(",\"\n") == std::string::npos)
@@ -56,7 +37,7 @@ std::string entry_name(const Json& entry, std::size_t number) {
 void flatten(const Json& value, const std::string& path, std::string& out) {
     if (value.is_object()) {
         for (const auto& [key, part] : value.items()) {
-            if (path.empty() && (key == "timeline" || key == "definitions"))
+            if ((path.empty() && (key == "timeline" || key == "definitions")) || key == "course")
                 continue;
             flatten(part, path.empty() ? key : path + "." + key, out);
         }
@@ -101,12 +82,12 @@ private:
 
 std::string csv_report(const std::string& text) {
     std::string out = "key,value\n";
-    flatten(read_result(text), "", out);
+    flatten(checked_result(text), "", out);
     return out;
 }
 
 std::string prometheus_report(const std::string& text) {
-    const Json result = read_result(text);
+    const Json result = checked_result(text);
     Prometheus out(word(result, "/scenario/name"));
     const struct {
         const char *name, *help, *path;
@@ -121,11 +102,26 @@ std::string prometheus_report(const std::string& text) {
                     {"run_days", "Days for all tokens, no failures counted.", "/run/days"},
                     {"run_gpu_hours", "GPU-hours for all tokens.", "/run/gpu_hours"},
                     {"run_cost", "Cost for all tokens, in the scenario's currency.", "/run/cost"}};
+    const struct {
+        const char *key, *name, *help;
+    } kLives[] = {{"days", "campaign_days", "Days of the run with what breaks, over simulated lives."},
+                  {"ettr", "campaign_goodput_ratio", "Time of kept steps over wall time, over simulated lives."},
+                  {"cost", "campaign_cost", "Cost of the run with what breaks, in the scenario's currency."},
+                  {"stops", "campaign_stops", "Faults that stop the job, over simulated lives."}};
+    const bool counted = at(result, "/campaign").is_object();
     for (const auto& figure : kFigures) {
         if (!at(result, figure.path).is_number())
             continue;
         out.family(figure.name, figure.help);
         out.sample(at(result, figure.path));
+    }
+    for (const auto& [key, name, help] : kLives) {
+        const Json& quantiles = at(result, fmt::format("/campaign/{}", key).c_str());
+        if (!counted || !quantiles.is_object())
+            continue;
+        out.family(name, help);
+        for (const char* quantile : {"p10", "p50", "p90"})
+            out.sample(quantiles[quantile], fmt::format(",quantile=\"0.{}\"", quantile + 1));
     }
     if (number(result, "/step/time_s") > 0) {
         out.family("step_share_ratio", "Share of the step by account, mean over all GPUs.");
@@ -142,67 +138,6 @@ std::string prometheus_report(const std::string& text) {
         out.sample(at(result["memory"][0], "/capacity_bytes"));
     }
     return out.finish();
-}
-
-std::string markdown_report(const std::string& text) {
-    const Json result = read_result(text);
-    const Json& step = at(result, "/step");
-    std::string out =
-        fmt::format("# {}\n\n**{}**: {} on {} × {}, forecast by fabricast {}\n\n", word(result, "/scenario/name"),
-                    word(result, "/verdict"), word(result, "/scenario/model"), number(result, "/engine/ranks"),
-                    word(result, "/scenario/gpu"), word(result, "/version"));
-    if (!word(result, "/failure").empty())
-        out += word(result, "/failure") + "\n\n";
-    out += "| figure | value |\n|---|---:|\n";
-    const auto row = [&](const char* name, const std::string& value) {
-        out += fmt::format("| {} | {} |\n", name, cell(value));
-    };
-    if (at(step, "/mfu").is_number()) {
-        row("MFU", percent(number(step, "/mfu")));
-        row("HFU", percent(number(step, "/hfu")));
-        row("step time", duration(number(step, "/time_s")));
-        if (at(step, "/interval/low_s").is_number())
-            row("80 % of runs like it",
-                duration(number(step, "/interval/low_s")) + " to " + duration(number(step, "/interval/high_s")));
-        row("tokens/s", grouped(number(step, "/tokens_per_s")));
-        row("tokens/s per GPU", grouped(number(step, "/tokens_per_s_per_gpu")));
-        row("exposed communication", percent(number(step, "/exposed_comm_fraction")));
-        row("bubble", percent(number(step, "/bubble_fraction")));
-    }
-    if (at(result, "/run/days").is_number())
-        row("days", fmt::format("{:.1f}", number(result, "/run/days")));
-    if (at(result, "/run/cost").is_number())
-        row("cost", magnitude(number(result, "/run/cost")) + " " + word(result, "/run/currency"));
-    if (number(step, "/time_s") > 0) {
-        out += "\n## Where the step goes\n\n| account | share | time |\n|---|---:|---:|\n";
-        for (const Json& part : at(step, "/waterfall")) {
-            const double share = number(part, "/fraction");
-            if (share > 0)
-                out += fmt::format("| {} | {} | {} |\n", account_words(word(part, "/account")), percent(share),
-                                   duration(share * number(step, "/time_s")));
-        }
-    }
-    if (!at(result, "/memory").empty()) {
-        out += "\n## Memory per GPU\n\n| stage | GiB | of GiB |\n|---:|---:|---:|\n";
-        for (const Json& stage : at(result, "/memory"))
-            out += fmt::format("| {} | {} | {} |\n", number(stage, "/stage"),
-                               gib(static_cast<std::int64_t>(number(stage, "/total_bytes"))),
-                               gib(static_cast<std::int64_t>(number(stage, "/capacity_bytes"))));
-    }
-    if (!at(result, "/communication").empty()) {
-        out +=
-            "\n## Communication\n\n| collective | group | calls | size | algorithm | alone | busbw GB/s |\n"
-            "|---|---|---:|---:|---|---:|---:|\n";
-        for (const Json& call : at(result, "/communication"))
-            out += fmt::format("| {} | {} | {} | {} | {} {} | {} | {:.1f} |\n", cell(word(call, "/what")),
-                               cell(word(call, "/group")), number(call, "/calls_per_rank"),
-                               decimal_bytes(number(call, "/bytes")), word(call, "/algorithm"), word(call, "/protocol"),
-                               duration(number(call, "/time_s")), number(call, "/busbw_bytes_per_s") / 1e9);
-    }
-    return out + fmt::format("\n`{}`, fingerprint `{}`\n",
-                             word(result, "/command").empty() ? "fabricast run " + word(result, "/scenario/file")
-                                                              : word(result, "/command"),
-                             word(result, "/engine/fingerprint"));
 }
 
 }  // namespace fabricast

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <stdexcept>
+
+#include "sim/report/embedded_text.hpp"
 #include "sim/report/text.hpp"
 
 namespace fabricast::report {
@@ -18,6 +22,13 @@ std::string escape(std::string_view text) {
         }
     }
     return out;
+}
+
+Json checked_result(const std::string& text) {
+    Json result = Json::parse(text, nullptr, false);
+    if (!result.is_object() || word(result, "/program") != "fabricast" || number(result, "/schema_version") != 1)
+        throw std::invalid_argument("not a result of fabricast in schema version 1");
+    return result;
 }
 
 const Json& at(const Json& json, const char* path) {
@@ -86,6 +97,40 @@ std::string cause_words(const std::string& name) {
             return std::string(memory_cause_text(static_cast<MemoryCause>(i)));
     }
     return name;
+}
+
+std::vector<Part> memory_parts(const Json& stage, double scale,
+                               std::vector<std::pair<std::string, std::string>>& entries) {
+    std::vector<Part> parts;
+    double begin = 0;
+    for (const auto& [cause, bytes] : at(stage, "/parts").items()) {
+        const double length = bytes.get<double>() / scale;
+        const std::string css = cause == "optimizer" ? "m-optimizer" : "k-" + cause;
+        if (length <= 0)
+            continue;
+        if (std::none_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == css; }))
+            entries.emplace_back(css, cause_words(cause));
+        parts.push_back({css, begin, length, cause_words(cause) + " " + gib(bytes.get<std::int64_t>()) + " GiB"});
+        begin += length;
+    }
+    return parts;
+}
+
+std::string card(const std::string& figure, const std::string& what) {
+    return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escape(figure), escape(what));
+}
+
+std::string page_begin(const std::string& title) {
+    return fmt::format(
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+        "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<link rel=icon href=\"data:,\">\n"
+        "<title>{} · fabricast</title>\n<style>\n{}</style></head>\n<body><main>\n",
+        escape(title), embedded_text("page.css"));
+}
+
+std::string page_end(const std::string& version, const std::string& scripts) {
+    return "<footer>Made by fabricast " + escape(version) + ". No network is used by this page.</footer>\n</main>\n" +
+           scripts + "</body></html>\n";
 }
 
 std::string legend(const std::vector<std::pair<std::string, std::string>>& css_and_text) {

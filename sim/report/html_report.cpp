@@ -6,7 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/report/embedded_text.hpp"
+#include "sim/report/comparison_views.hpp"
+#include "sim/report/html_campaign.hpp"
 #include "sim/report/html_parts.hpp"
 #include "sim/report/result_views.hpp"
 #include "sim/report/text.hpp"
@@ -18,119 +19,6 @@ using namespace report;
 
 std::string count_of(double value) { return fmt::format("{:.0f}", value); }
 std::string per_second(double bytes) { return fmt::format("{:.1f} GB/s", bytes / 1e9); }
-
-std::string card(const std::string& figure, const std::string& what) {
-    return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escape(figure), escape(what));
-}
-
-std::string layout_words(const Json& scenario) {
-    std::string text;
-    for (const char* key : {"tp", "cp", "ep", "pp", "vpp", "dp"}) {
-        const double size = number(scenario, fmt::format("/layout/{}", key).c_str());
-        if (size > 1)
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, count_of(size));
-    }
-    if (number(scenario, "/layout/zero") > 0)
-        text += fmt::format("{}zero {}", text.empty() ? "" : ", ", count_of(number(scenario, "/layout/zero")));
-    return text;
-}
-
-// What the weeks come to, faults and all; text and Markdown hold the whole campaign.
-std::string campaign_cards(const Json& result) {
-    const auto spread = [&](const char* what, auto text) {
-        const std::string at_what = fmt::format("/campaign/{}/", what);
-        const auto quantile = [&](const char* q) { return text(number(result, (at_what + q).c_str())); };
-        return std::pair{quantile("p50"), fmt::format("{} to {}", quantile("p10"), quantile("p90"))};
-    };
-    const auto [days, days_spread] = spread("days", [](double d) { return fmt::format("{:.1f}", d); });
-    std::string out = card(days + " days", fmt::format("with failures, {} in 80 % of {} lives; goodput {}", days_spread,
-                                                       count_of(number(result, "/campaign/replicas")),
-                                                       percent(number(result, "/campaign/ettr/p50"))));
-    if (at(result, "/campaign/cost").is_object()) {
-        const auto [cost, cost_spread] = spread("cost", [](double c) { return magnitude(c); });
-        out += card(fmt::format("{} {}", cost, word(result, "/run/currency")),
-                    fmt::format("with failures, {} in 80 % of lives", cost_spread));
-    }
-    return out;
-}
-
-std::string head_section(const Json& result) {
-    const Json& scenario = at(result, "/scenario");
-    const Json& step = at(result, "/step");
-    const std::string verdict = word(result, "/verdict");
-    const char* css = verdict == "fits" ? "" : verdict == "tight" ? " warn" : " bad";
-    std::string out =
-        fmt::format("<header><h1>{}</h1>\n<p><span class=\"verdict{}\">{}</span> {} on {} × {}, {}; {}</p>\n",
-                    escape(word(scenario, "/name")), css, escape(verdict), escape(word(scenario, "/model")),
-                    count_of(number(result, "/engine/ranks")), escape(word(scenario, "/gpu")),
-                    escape(fmt::format("{} × {}, {}", count_of(number(scenario, "/nodes")), word(scenario, "/node"),
-                                       word(scenario, "/fabric"))),
-                    escape(layout_words(scenario)));
-    out += fmt::format("<p class=soft>{} × {} tokens a step, micro-batch {}, {}, schedule {}, recompute {}, {}</p>\n",
-                       count_of(number(scenario, "/global_batch")), count_of(number(scenario, "/sequence")),
-                       count_of(number(scenario, "/micro_batch")), escape(word(scenario, "/precision")),
-                       escape(word(scenario, "/schedule")), escape(word(scenario, "/recompute")),
-                       escape(word(scenario, "/software")));
-    if (!word(result, "/failure").empty())
-        out += "<p class=bad>" + escape(word(result, "/failure")) + "</p>\n";
-    out += "<div class=cards>\n";
-    if (at(step, "/mfu").is_number()) {
-        out += card(percent(number(step, "/mfu")),
-                    fmt::format("MFU of {:.1f} TFLOP/s dense; HFU {}", number(step, "/peak_tflops"),
-                                percent(number(step, "/hfu"))));
-        std::string like = "step time";
-        if (at(step, "/interval/low_s").is_number())
-            like += fmt::format(", {} to {} in {:.0f} % of {} {}", duration(number(step, "/interval/low_s")),
-                                duration(number(step, "/interval/high_s")), number(step, "/interval/share") * 100,
-                                count_of(number(step, "/interval/runs")), word(step, "/interval/like"));
-        out += card(duration(number(step, "/time_s")), like);
-        out += card(grouped(number(step, "/tokens_per_s")),
-                    fmt::format("tokens/s, {} per GPU", grouped(number(step, "/tokens_per_s_per_gpu"))));
-        out += card(percent(number(step, "/exposed_comm_fraction")),
-                    fmt::format("exposed communication; bubble {}", percent(number(step, "/bubble_fraction"))));
-    }
-    double most = 0, capacity = 0;
-    for (const Json& stage : at(result, "/memory")) {
-        if (number(stage, "/total_bytes") >= most) {
-            most = number(stage, "/total_bytes");
-            capacity = number(stage, "/capacity_bytes");
-        }
-    }
-    if (capacity > 0)
-        out += card(gib(static_cast<std::int64_t>(most)) + " GiB",
-                    fmt::format("of {} GiB per GPU on the fullest stage, {}", gib(static_cast<std::int64_t>(capacity)),
-                                percent(most / capacity)));
-    const bool campaign = at(result, "/campaign").is_object();
-    if (at(result, "/run/days").is_number()) {
-        out += card(fmt::format("{:.1f} days", number(result, "/run/days")),
-                    fmt::format("for {} tokens, {} GPU-hours; {}", magnitude(number(scenario, "/tokens")),
-                                magnitude(number(result, "/run/gpu_hours")),
-                                campaign ? "without failures" : "no failures counted"));
-    }
-    if (at(result, "/run/cost").is_number())
-        out += card(fmt::format("{} {}", magnitude(number(result, "/run/cost")), word(result, "/run/currency")),
-                    fmt::format("at {:g} per GPU-hour{}", number(scenario, "/price_per_gpu_hour"),
-                                campaign ? ", without failures" : ""));
-    if (campaign)
-        out += campaign_cards(result);
-    out += "</div>\n";
-    for (const Json& expected : at(result, "/expect")) {
-        const bool met = expected.value("met", false);
-        const std::string wanted =
-            at(expected, "/expected").is_string()
-                ? word(expected, "/expected")
-                : fmt::format("{:g} to {:g}", number(expected, "/low"), number(expected, "/high"));
-        const std::string is = at(expected, "/value").is_string() ? word(expected, "/value")
-                                                                  : fmt::format("{:.6g}", number(expected, "/value"));
-        out += fmt::format("<p class={}>{} {} {}; expected {}</p>\n", met ? "good" : "bad", met ? "✔" : "✘",
-                           escape(word(expected, "/what")), escape(is), escape(wanted));
-    }
-    for (const Json& hint : at(result, "/hints"))
-        out += "<p>" + escape(hint.get<std::string>()) + "</p>\n";
-    for (const Json& note : at(result, "/notes"))
-        out += "<p class=soft>" + escape(note.get<std::string>()) + "</p>\n";
-    return out + "</header>\n";
-}
 
 struct Share {
     std::string account;
@@ -212,18 +100,7 @@ std::string memory_section(const Json& result) {
     std::string rows;
     std::vector<std::pair<std::string, std::string>> entries;
     for (const Json& stage : memory) {
-        std::vector<Part> parts;
-        double begin = 0;
-        for (const auto& [cause, bytes] : stage["parts"].items()) {
-            const double length = bytes.get<double>() / scale;
-            const std::string css = cause == "optimizer" ? "m-optimizer" : "k-" + cause;
-            if (bytes.get<double>() <= 0)
-                continue;
-            if (std::none_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == css; }))
-                entries.emplace_back(css, cause_words(cause));
-            parts.push_back({css, begin, length, cause_words(cause) + " " + gib(bytes.get<std::int64_t>()) + " GiB"});
-            begin += length;
-        }
+        const std::vector<Part> parts = memory_parts(stage, scale, entries);
         rows += bar_row(fmt::format("stage {}", count_of(number(stage, "/stage"))), parts,
                         gib(static_cast<std::int64_t>(number(stage, "/total_bytes"))) + " GiB",
                         number(stage, "/capacity_bytes") / scale);
@@ -391,22 +268,17 @@ std::string reproduce_section(const Json& result) {
 }  // namespace
 
 std::string html_report(const std::string& text) {
-    const Json result = Json::parse(text, nullptr, false);
-    if (!result.is_object() || word(result, "/program") != "fabricast" || number(result, "/schema_version") != 1 ||
-        !at(result, "/scenario").is_object())
+    const Json result = checked_result(text);
+    if (is_comparison(result))
+        return comparison_page(result);
+    if (!at(result, "/scenario").is_object())
         throw std::invalid_argument("not a result of fabricast in schema version 1");
-    std::string out = fmt::format(
-        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
-        "<meta name=viewport content=\"width=device-width,initial-scale=1\">\n<link rel=icon href=\"data:,\">\n"
-        "<title>{} · fabricast</title>\n<style>\n{}</style></head>\n<body><main>\n",
-        escape(word(result, "/scenario/name")), embedded_text("page.css"));
+    std::string out = page_begin(word(result, "/scenario/name"));
     for (const auto section :
-         {head_section, waterfall_section, stages_section, timeline_section, memory_section, communication_section,
-          links_section, measured_section, path_section, assumptions_section, reproduce_section})
+         {head_section, campaign_section, waterfall_section, stages_section, timeline_section, memory_section,
+          communication_section, links_section, measured_section, path_section, assumptions_section, reproduce_section})
         out += section(result);
-    out += "<footer>Made by fabricast " + escape(word(result, "/version")) +
-           ". No network is used by this page.</footer>\n";
-    return out + "</main>\n" + timeline_script(result) + "</body></html>\n";
+    return out + page_end(word(result, "/version"), timeline_script(result));
 }
 
 }  // namespace fabricast

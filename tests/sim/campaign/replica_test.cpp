@@ -56,6 +56,47 @@ TEST(Replica, EttrIsTheExactFormulaOverAGrid) {
                 }
 }
 
+// Nothing but faults stops this job: what its stops cost is all the time without kept steps.
+TEST(Replica, StopsAreChargedToTheirComponents) {
+    CampaignSpec spec = job(64, 50'000);
+    spec.fleet.components = {component(20), component(5, true)};
+    spec.fleet.spares = 2;
+    spec.checkpoint = {.mode = SaveMode::async, .every_steps = 500, .block = 0, .write = kMinute, .load = kMinute};
+    spec.recovery.locate = 5 * kMinute;
+    spec.recovery.detect_crash = 10 * kSecond;
+    StepTimes steps = all_alike(4 * kSecond);
+    const ReplicaResult r = run_replica(spec, steps, 0, true);
+    expect_sums(r);
+    ASSERT_GT(r.stops_by[0], 0u);
+    ASSERT_GT(r.stops_by[1], 0u);
+    EXPECT_EQ(r.lost_by[0] + r.lost_by[1], r.wall - spent(r, Spent::steps));
+    EXPECT_GT(r.lost_by[0], r.lost_by[1]);
+}
+
+// The course begins and ends with the life, time never goes back, and it falls by the steps that were lost.
+TEST(Replica, CourseIsTheLifeOfTheJob) {
+    CampaignSpec spec = job(64, 50'000);
+    spec.fleet.components = {component(20)};
+    spec.checkpoint = {.mode = SaveMode::sync, .every_steps = 500, .block = 10 * kSecond};
+    spec.recovery.locate = 5 * kMinute;
+    StepTimes steps = all_alike(4 * kSecond);
+    const ReplicaResult r = run_replica(spec, steps, 0, true);
+    ASSERT_GT(r.course.size(), 4u);
+    EXPECT_EQ(r.course.front().time, 0);
+    EXPECT_EQ(r.course.back().time, r.wall);
+    EXPECT_EQ(r.course.back().steps, r.steps);
+    std::int64_t fallen = 0, lost = 0;
+    for (std::size_t i = 1; i < r.course.size(); ++i) {
+        EXPECT_GE(r.course[i].time, r.course[i - 1].time);
+        fallen += std::max<std::int64_t>(0, r.course[i - 1].steps - r.course[i].steps);
+    }
+    for (const Incident& incident : r.incidents)
+        lost += incident.lost_steps;
+    EXPECT_GT(lost, 0);
+    EXPECT_EQ(fallen, lost);
+    EXPECT_TRUE(run_replica(spec, steps, 0, false).course.empty());
+}
+
 // The interval of the best simulated ETTR is Daly's within 10 %: common random numbers make the curve smooth enough.
 TEST(Replica, BestIntervalIsDalys) {
     const faults::CheckpointCase c{300, 11.2 * 3600, 900};

@@ -38,6 +38,9 @@ inline void expect_sums(const ReplicaResult& r) {
     EXPECT_EQ(std::accumulate(r.spent.begin(), r.spent.end(), Nanoseconds{0}), r.wall);
     for (const Nanoseconds part : r.spent)
         EXPECT_GE(part, 0);
+    // What stops cost is part of the time without kept steps.
+    EXPECT_LE(std::accumulate(r.lost_by.begin(), r.lost_by.end(), Nanoseconds{0}),
+              r.wall - r.spent[static_cast<std::size_t>(Spent::steps)]);
 }
 
 struct Estimate {

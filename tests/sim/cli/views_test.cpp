@@ -78,6 +78,48 @@ TEST(Views, RunAndReportWriteThePageOfAResult) {
     EXPECT_TRUE(contains(ending.err, ".html")) << ending.err;
 }
 
+TEST(Views, AStoredResultWithTimelineMakesTheSamePage) {
+    const Scratch scratch;
+    const std::string set = " --quiet --set 'training.global_batch=128 sequences' --output ";
+    ASSERT_EQ(testing::fabricast("run " + kFile + set + scratch.path("run.html")).code, 0);
+    ASSERT_EQ(testing::fabricast("run " + kFile + " --with-timeline" + set + scratch.path("result.json")).code, 0);
+    ASSERT_EQ(
+        testing::fabricast("report " + scratch.path("result.json") + " --output " + scratch.path("stored.html")).code,
+        0);
+    EXPECT_EQ(read_text(scratch.path("run.html")), read_text(scratch.path("stored.html")));
+    EXPECT_TRUE(contains(read_text(scratch.path("run.html")),
+                         "fabricast run quickstart.yaml --set 'training.global_batch=128 sequences'"));
+    const Ended refused = testing::fabricast("run " + kFile + " --with-timeline");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_TRUE(contains(refused.err, "--output FILE.json")) << refused.err;
+}
+
+TEST(Views, AComparisonHasAPageAndMarkdown) {
+    const Scratch scratch;
+    const std::string verb =
+        "compare " + kFile + " --quiet --set-b training.recompute=full --set-c training.layout.zero=2 ";
+    for (const char* file : {"compare.html", "compare.md", "compare.json", "compare.txt"}) {
+        const Ended ended = testing::fabricast(verb + "--output " + scratch.path(file));
+        EXPECT_EQ(ended.code, 0) << ended.err;
+        EXPECT_TRUE(contains(ended.out, "C against A"));
+    }
+    const std::string page = read_text(scratch.path("compare.html"));
+    EXPECT_TRUE(contains(page, "id=difference"));
+    EXPECT_TRUE(contains(page, "slower")) << "with full recomputation";
+    EXPECT_TRUE(contains(page, "fabricast compare quickstart.yaml --set-b training.recompute=full"));
+    EXPECT_TRUE(contains(read_text(scratch.path("compare.md")), "## Figures"));
+    // A stored comparison is shown again.
+    EXPECT_EQ(
+        testing::fabricast("report " + scratch.path("compare.json") + " --output " + scratch.path("again.html")).code,
+        0);
+    EXPECT_TRUE(contains(read_text(scratch.path("again.html")), "id=difference"));
+    const Ended csv = testing::fabricast(verb + "--output " + scratch.path("compare.csv"));
+    EXPECT_EQ(csv.code, 2);
+    EXPECT_TRUE(contains(csv.err, ".html")) << csv.err;
+    EXPECT_EQ(testing::fabricast("compare " + kFile + " --set-b seed=2 --measured c:mfu=0.3").code, 2);
+    EXPECT_EQ(testing::fabricast("compare " + kFile + " " + kFile + " " + kFile + " " + kFile).code, 2);
+}
+
 TEST(Manual, TellsEveryVerbAndItsOptions) {
     const Ended man = testing::fabricast("manual man");
     ASSERT_EQ(man.code, 0) << man.err;

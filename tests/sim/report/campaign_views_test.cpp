@@ -1,12 +1,14 @@
 // Views of a campaign made by hand.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sample_result.hpp"
 #include "sim/report/campaign_view.hpp"
 #include "sim/report/comparison.hpp"
+#include "sim/report/course.hpp"
 #include "sim/report/expectation.hpp"
 #include "sim/report/result_views.hpp"
 #include "sim/report/text.hpp"
@@ -37,6 +39,8 @@ std::shared_ptr<CampaignReport> sample_campaign() {
         r.spent[static_cast<std::size_t>(Spent::restart)] = 2 * kDay;
         r.stops = static_cast<std::uint32_t>(20 + i);
         r.stops_by.assign(spec.fleet.components.size(), 1);
+        r.lost_by.assign(spec.fleet.components.size(), 0);
+        r.lost_by[1] = (i + 1) * kDay;
         r.tokens = 2.7e12;
         r.slow = kDay / 10;
         report->result.replicas.push_back(r);
@@ -46,6 +50,7 @@ std::shared_ptr<CampaignReport> sample_campaign() {
         shown.incidents.push_back(
             {i * kDay, i % 2 ? Incident::Kind::recovered : Incident::Kind::fault, 29, 1, 15 * kMinute, 412});
     shown.incidents.push_back({13 * kDay, Incident::Kind::degraded, UINT32_MAX, 0, 0, 0});
+    shown.course = {{0, 0}, {5 * kDay, 5000}, {5 * kDay, 4600}, {44 * kDay, 40000}};
     report->conditions = {{"healthy", 0, 2 * kSecond}, {"network adapter at half rate", 0, 2 * kSecond + kSecond / 10}};
     report->prices = {1.9, 700};
     report->checkpoint_bytes = 1.0e12;
@@ -110,6 +115,70 @@ TEST(CampaignViews, JsonAndExpectations) {
     EXPECT_FALSE(figure(result, "ettr"));
 }
 
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(CampaignViews, PageCountsFailures) {
+    const Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    EXPECT_TRUE(has(html_report(result_json(result)), "no failures counted"));
+    EXPECT_FALSE(has(html_report(result_json(result)), "<section id=campaign"));
+    result.campaign = sample_campaign();
+    const std::string page = html_report(result_json(result));
+    EXPECT_FALSE(has(page, "no failures counted"));
+    for (const char* part : {"<section id=campaign", "44.0 days", "40.0 to 48.0 in 80 %", "class=s-course",
+                             "class=s-reference", "class=\"s-fault\"", "class=s-median", "goodput", "GPU memory",
+                             "network adapter at half rate", "Best interval 44.3 min", "fault: GPU memory, node 29"})
+        EXPECT_TRUE(has(page, part)) << part;
+    EXPECT_FALSE(has(page, ">tokens kept<")) << "all lives keep as many";
+    const std::string text = markdown_report(result_json(result));
+    EXPECT_TRUE(has(text, "| days | 40.0 | 44.0 | 48.0 |")) << text;
+    EXPECT_TRUE(has(text, "| GPU memory | 1.00 | 12.36 % |")) << text;
+    EXPECT_TRUE(
+        has(prometheus_report(result_json(result)), "campaign_days{scenario=\"case-a-after\",quantile=\"0.90\"} 48"));
+    EXPECT_FALSE(has(csv_report(result_json(result)), "shown.course"));
+}
+
+TEST(CampaignViews, OldResultsWithoutLivesStillMakeAPage) {
+    const Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    result.campaign = sample_campaign();
+    auto json = nlohmann::ordered_json::parse(result_json(result));
+    json["campaign"].erase("lives");
+    json["campaign"]["shown"].erase("course");
+    const std::string page = html_report(json.dump());
+    EXPECT_TRUE(has(page, "<section id=campaign"));
+    EXPECT_FALSE(has(page, "class=s-course"));
+    EXPECT_FALSE(has(page, "class=s-median"));
+}
+
+TEST(CampaignViews, ThinnedCourseStaysNear) {
+    std::vector<CourseMark> course = {{0, 0}};
+    for (int i = 1; i <= 1000; ++i) {
+        course.push_back({i * kHour, i * 900 + (i * 37) % 11});
+        if (i % 200 == 0)
+            course.push_back({i * kHour, i * 900 - 5000});
+    }
+    const auto thin = report::thinned(course, 900);
+    EXPECT_LT(thin.size(), 60u);
+    std::size_t at = 0;
+    for (const CourseMark& mark : course) {
+        while (at + 1 < thin.size() && thin[at + 1].time < mark.time)
+            ++at;
+        double nearest = 1e18;  // of the line through the points on both sides, or of a fall at this time
+        for (std::size_t i = at; i + 1 < thin.size() && thin[i].time <= mark.time; ++i) {
+            if (thin[i + 1].time == thin[i].time)
+                nearest = std::min<double>(nearest, std::abs(static_cast<double>(thin[i + 1].steps - mark.steps)));
+            else
+                nearest = std::min(nearest, std::abs(static_cast<double>(thin[i].steps - mark.steps) +
+                                                     static_cast<double>(thin[i + 1].steps - thin[i].steps) *
+                                                         static_cast<double>(mark.time - thin[i].time) /
+                                                         static_cast<double>(thin[i + 1].time - thin[i].time)));
+        }
+        EXPECT_LE(nearest, 900 + 1) << mark.time / kHour;
+    }
+    EXPECT_EQ(report::thinned({{0, 0}, {5, 5}}, 1).size(), 2u);
+}
+
 TEST(CampaignViews, ComparisonSetsRunsSideBySide) {
     const Scenario scenario = sample_scenario();
     Result a = sample_result(scenario), b = sample_result(scenario);
@@ -117,6 +186,10 @@ TEST(CampaignViews, ComparisonSetsRunsSideBySide) {
     const std::string text = comparison_text(compare(a, b, {}), false);
     EXPECT_NE(text.find("Runs with faults"), std::string::npos);
     EXPECT_NE(text.find("44 (40 to 48)"), std::string::npos) << text;
+    const std::string page = html_report(comparison_json(compare(a, b, {})));
+    for (const char* part : {"<section id=campaign", "A days", "B days", "A restart", "B restart"})
+        EXPECT_TRUE(has(page, part)) << part;
+    EXPECT_FALSE(has(page, "no failures counted"));
 }
 
 TEST(CampaignViews, SpansAreInTheirUnit) {

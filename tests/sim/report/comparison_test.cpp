@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sample_result.hpp"
+#include "sim/report/result_views.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace fabricast::testing {
@@ -81,6 +82,68 @@ TEST_F(Comparing, AJobThatFailedLeavesNoRatios) {
     EXPECT_TRUE(whole["step_ratio"].is_null());
     EXPECT_TRUE(whole["accounts"].empty());
     EXPECT_NE(comparison_text(compare(a_, b_, {}), false).find("out of memory"), std::string::npos);
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST_F(Comparing, SpeedIsSaidInWordsWithItsIntervals) {
+    EXPECT_EQ(report::speed_words(1.284), "1.28x faster");
+    EXPECT_EQ(report::speed_words(1 / 1.284), "1.28x slower");
+    EXPECT_EQ(report::speed_words(1.004), "1.004x faster");
+    EXPECT_EQ(report::speed_words(1.0002), "as fast");
+    const Comparison near = compare(a_, b_, {});
+    EXPECT_EQ(near.intervals, Intervals::overlap);
+    EXPECT_TRUE(has(comparison_text(near, false), "B is 1.052x faster, intervals overlap"))
+        << comparison_text(near, false);
+    b_.step.ps /= 2;
+    const Comparison apart = compare(a_, b_, {});
+    EXPECT_EQ(apart.intervals, Intervals::apart);
+    EXPECT_TRUE(has(comparison_text(apart, false), "2.10x faster, intervals do not overlap"));
+    EXPECT_EQ(json::parse(comparison_json(apart))["intervals_overlap"], false);
+}
+
+TEST_F(Comparing, PageAndMarkdownTellWhereTheDifferenceLies) {
+    const std::string text = comparison_json(compare(a_, b_, {{"training.layout.tp", "4", "<8>"}}));
+    const std::string page = html_report(text);
+    for (const char* part :
+         {"B is 1.052x faster", "id=intervals", "id=keys", "&lt;8&gt;", "id=figures", "id=difference",
+          "pipeline bubble", "-5.0 points", "id=steps", "id=memory", "id=reproduce"})
+        EXPECT_TRUE(has(page, part)) << part;
+    for (const char* outside : {"http://", "https://", "<script", "<link rel=stylesheet", " src=", "<8>"})
+        EXPECT_FALSE(has(page, outside)) << outside;
+    EXPECT_FALSE(has(page, "id=campaign")) << "no section without data";
+    const std::string markdown = markdown_report(text);
+    EXPECT_TRUE(has(markdown, "**B is 1.052x faster than A, intervals overlap.**")) << markdown;
+    EXPECT_TRUE(has(markdown, "| training.layout.tp | 4 | <8> |")) << markdown;
+    EXPECT_TRUE(has(markdown, "| pipeline bubble |")) << markdown;
+}
+
+TEST_F(Comparing, AThirdStandsBesideAndIsHeldAgainstA) {
+    Scenario scenario_c = sample_scenario();
+    scenario_c.name = "third";
+    Result c = sample_result(scenario_c);
+    c.step.ps *= 2;
+    Comparison third = compare(a_, c, {{"seed", "1", "2"}});
+    third.letter = "C";
+    const std::string text = comparison_json(compare(a_, b_, {}), &third);
+    EXPECT_EQ(json::parse(text)["c"]["step"]["ps"], c.step.ps);
+    EXPECT_NEAR(json::parse(text)["c_against_a"]["tokens_per_s_ratio"].get<double>(), 0.5, 1e-12);
+    for (const std::string& view : {html_report(text), markdown_report(text)}) {
+        EXPECT_TRUE(has(view, "C is 2.00x slower")) << view;
+        EXPECT_TRUE(has(view, "third"));
+        EXPECT_TRUE(has(view, "as A")) << "B keeps the seed";
+    }
+    EXPECT_TRUE(has(comparison_text(third, false), "C against A"));
+    EXPECT_FALSE(has(comparison_text(third, false), "B against A"));
+}
+
+TEST_F(Comparing, APageOfAFailedJobHasNoDifference) {
+    b_.step.ps = 0;
+    b_.failure = "out of memory";
+    const std::string page = html_report(comparison_json(compare(a_, b_, {})));
+    EXPECT_TRUE(has(page, "out of memory"));
+    EXPECT_FALSE(has(page, "id=difference"));
+    EXPECT_FALSE(has(page, "faster"));
 }
 
 Scenario a800(const std::string& training) {

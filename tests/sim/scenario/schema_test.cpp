@@ -188,5 +188,26 @@ TEST(Scenarios, CaseA) {
     EXPECT_EQ(load_scenario((folder / "h800-1024-before-one-nic.yaml").string(), {}).node.nics, 1u);
 }
 
+// docs/scenario.md is made by the program: `fabricast schema --markdown > docs/scenario.md`.
+TEST(Reference, TheOneCheckedInIsTheOneTheTableMakes) {
+    std::ostringstream text;
+    text << std::ifstream(FABRICAST_SOURCE_DIR "/docs/scenario.md").rdbuf();
+    EXPECT_TRUE(text.str() == scenario_reference()) << "run `fabricast schema --markdown > docs/scenario.md`";
+}
+
+TEST(Reference, NamesEveryKeyOnce) {
+    const std::string text = scenario_reference();
+    for (const std::span<const Field> table : {fields(), run_fields()}) {
+        for (const Field& field : table) {
+            if (field.use == Use::unsupported || field.path.find('*') != std::string_view::npos)
+                continue;
+            const std::string row = "\n| `" + std::string(field.path) + "` | ";
+            const std::size_t first = text.find(row);
+            EXPECT_NE(first, std::string::npos) << row;
+            EXPECT_EQ(text.find(row, first + 1), std::string::npos) << row;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace fabricast::test
