@@ -1,4 +1,4 @@
-#include "validate/ingest/text.hpp"
+#include "sim/observed/text.hpp"
 
 #include <cctype>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "validate/ingest/ingest_error.hpp"
+#include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
 namespace {
