@@ -13,6 +13,14 @@ constexpr std::size_t kAround = 21;       // rows of the running median that spi
 constexpr double kClip = 4;               // sigma; beyond it a row is no more evidence for a level
 constexpr std::size_t kMostPeriod = 512;  // rows
 constexpr double kDay = 86400;
+constexpr double kManySpikes = 3.5;  // sigma, where there are several: one normal value in 4300 is above
+constexpr std::size_t kFewestSpikes = 4;
+constexpr double kRaised = 0.3;  // of the highest phase of a period
+
+double median_of(std::span<const double> y, std::size_t begin, std::size_t end) {
+    return robust::median(
+        {y.begin() + static_cast<std::ptrdiff_t>(begin), y.begin() + static_cast<std::ptrdiff_t>(end)});
+}
 
 std::vector<double> constant(std::size_t n, double value) { return std::vector<double>(n, value); }
 
@@ -28,6 +36,30 @@ std::vector<double> clipped(const Rows& rows) {
 double gain_of(const Rows& rows, std::span<const double> fitted, double parameters) {
     const std::vector<double> nothing = constant(rows.y.size(), robust::median({rows.y.begin(), rows.y.end()}));
     return rows.noise.worth() * (rows.loss(nothing) - rows.loss(fitted)) - rows.cost(parameters);
+}
+
+/// The one change that fits best, however little.
+std::vector<Segment> best_split(std::span<const double> x) {
+    const std::size_t n = x.size();
+    double all = 0;
+    for (const double value : x)
+        all += value - x[0];
+    double before = 0, most = -1;
+    std::size_t at = 0;
+    for (std::size_t i = 1; i + kShortestSegment <= n; ++i) {
+        before += x[i - 1] - x[0];
+        if (i < kShortestSegment)
+            continue;
+        const auto a = static_cast<double>(i), b = static_cast<double>(n - i);
+        const double between = before * before / a + (all - before) * (all - before) / b;
+        if (between > most) {
+            most = between;
+            at = i;
+        }
+    }
+    if (at == 0)
+        return {};
+    return {{0, at, median_of(x, 0, at)}, {at, n, median_of(x, at, n)}};
 }
 
 /// Level changes as events that begin and end: a fall ends the event whose size it has.
@@ -138,7 +170,9 @@ double Rows::cost(double parameters) const { return parameters * 0.5 * math::log
 std::vector<Pattern> fit_levels(const Rows& rows) {
     const std::size_t n = rows.y.size();
     const std::vector<double> clip = clipped(rows);
-    const std::vector<Segment> segments = level_segments(clip, rows.noise.sigma, rows.noise.worth());
+    std::vector<Segment> segments = level_segments(clip, rows.noise.sigma, rows.noise.worth());
+    if (segments.size() < 2)
+        segments = best_split(clip);
     if (segments.size() < 2)
         return {};
     std::vector<double> fitted(n);
@@ -205,7 +239,7 @@ std::optional<Pattern> fit_ramp(const Rows& rows) {
             std::vector<double> fitted;
             for (const double t : x)
                 fitted.push_back(a + math::log(1 + s * t));
-            const double gain = gain_of(rows, fitted, 2 + (resets ? 1 : 0));
+            const double gain = gain_of(rows, fitted, 3 + (resets ? 1 : 0));  // place, slope, and that many were tried
             if (best && gain <= best->gain)
                 continue;
             Pattern p;
@@ -298,17 +332,52 @@ std::optional<Pattern> fit_wave(const Rows& rows) {
     return p;
 }
 
-std::optional<Pattern> fit_periodic(const Rows& rows) {
+namespace {
+
+/// The longest stretch in which neighbouring rows differ far more than noise does; nothing when it is all or none.
+std::optional<std::pair<std::size_t, std::size_t>> restless(const Rows& rows) {
     const std::size_t n = rows.y.size();
+    constexpr std::size_t kLeast = 24, kGap = 40;
+    std::vector<std::size_t> jumps;
+    for (std::size_t i = 1; i < n; ++i)
+        if (std::abs(rows.y[i] - rows.y[i - 1]) > 5 * rows.noise.sigma)
+            jumps.push_back(i);
+    std::size_t best_begin = 0, best_end = 0, begin = 0, count = 0;
+    for (std::size_t j = 0; j < jumps.size(); ++j) {
+        if (j == 0 || jumps[j] - jumps[j - 1] > kGap) {
+            begin = jumps[j];
+            count = 0;
+        }
+        ++count;
+        if (jumps[j] + 1 - begin > best_end - best_begin && count >= 8) {
+            best_begin = begin > 0 ? begin - 1 : 0;
+            best_end = jumps[j] + 1;
+        }
+    }
+    if (best_end - best_begin < kLeast || (best_end - best_begin) * 20 > n * 19)
+        return std::nullopt;
+    return std::pair(best_begin, best_end);
+}
+
+std::optional<Pattern> periodic_between(const Rows& rows, std::size_t begin, std::size_t end) {
+    const std::size_t n = end - begin;
+    const bool window = n < rows.y.size();
     const double sigma = rows.noise.sigma;
     constexpr double kMost = 7;  // sigma, as much as kMostLoss nats
-    const std::vector<double> around = robust::running_median(rows.y, 2 * kAround + 9);
+    std::vector<double> around;  // what rows would be without the pattern
+    if (window) {
+        std::vector<double> outside(rows.y.begin(), rows.y.begin() + static_cast<std::ptrdiff_t>(begin));
+        outside.insert(outside.end(), rows.y.begin() + static_cast<std::ptrdiff_t>(end), rows.y.end());
+        around.assign(rows.y.size(), robust::median(std::move(outside)));
+    } else {
+        around = robust::running_median(rows.y, 2 * kAround + 9);
+    }
     std::vector<double> r;
-    for (std::size_t i = 0; i < n; ++i)
-        r.push_back(std::clamp((rows.y[i] - around[i]) / sigma, -kMost, kMost));
     double mean = 0;
-    for (const double value : r)
-        mean += value / static_cast<double>(n);
+    for (std::size_t i = begin; i < end; ++i) {
+        r.push_back(std::clamp((rows.y[i] - around[i]) / sigma, -kMost, kMost));
+        mean += r.back() / static_cast<double>(n);
+    }
     struct Found {
         std::size_t period = 0;
         double gain = 0;
@@ -317,8 +386,7 @@ std::optional<Pattern> fit_periodic(const Rows& rows) {
     const std::size_t longest = std::min(n / 3, kMostPeriod);
     const double tries = math::log(static_cast<double>(std::max<std::size_t>(longest, 2)));
     for (std::size_t period = 2; period <= longest; ++period) {
-        std::vector<double> sum(period, 0);
-        std::vector<double> count(period, 0);
+        std::vector<double> sum(period, 0), count(period, 0);
         for (std::size_t i = 0; i < n; ++i) {
             sum[i % period] += r[i] - mean;
             count[i % period] += 1;
@@ -342,79 +410,98 @@ std::optional<Pattern> fit_periodic(const Rows& rows) {
     if (best.period == 0 || best.gain <= 0)
         return std::nullopt;
     std::vector<std::vector<double>> phases(best.period);
-    for (std::size_t i = 0; i < n; ++i)
-        phases[i % best.period].push_back(rows.y[i] - around[i]);
+    for (std::size_t i = begin; i < end; ++i)
+        phases[(i - begin) % best.period].push_back(rows.y[i] - around[i]);
     std::vector<double> profile;
     for (std::vector<double>& values : phases)
         profile.push_back(robust::median(values));
     Pattern p;
     p.kind = PatternKind::periodic;
-    p.end = n;
+    p.begin = begin;
+    p.end = end;
+    p.ends = end < rows.y.size();
     p.period = static_cast<double>(best.period);
-    const double error = sigma / std::sqrt(static_cast<double>(n / best.period));
-    // Raised phases stand above the low ones by more than half of the highest.
-    const double low = robust::quantile(profile, best.period > 3 ? 0.25 : 0),
-                 high = *std::max_element(profile.begin(), profile.end());
-    double raised = 0;
+    p.error = sigma / std::sqrt(static_cast<double>(n / best.period));
+    // Raised phases stand clear of the noise and of the low ones.
+    const double low = window ? 0 : robust::quantile(profile, best.period > 3 ? 0.25 : 0);
+    const double high = *std::max_element(profile.begin(), profile.end()) - low;
+    const double limit = std::max(kRaised * high, std::min(4 * p.error, 0.5 * high));
+    std::vector<double> raised;
     for (double& value : profile) {
         value -= low;
-        if (value > (high - low) / 2) {
-            ++p.raised;
-            raised += value;
-        } else if (!best.profile) {
+        if (value > limit)
+            raised.push_back(value);
+        else if (!best.profile)
             value = 0;
-        }
     }
-    p.size = raised / static_cast<double>(std::max<std::size_t>(p.raised, 1));
-    p.error = error;
-    for (std::size_t i = 0; i < n; ++i) {
-        p.adds.push_back(profile[i % best.period]);
-        if (profile[i % best.period] > (high - low) / 2)
+    p.raised = raised.size();
+    p.size = raised.empty() ? high : robust::median(raised);
+    p.adds.assign(rows.y.size(), 0);
+    for (std::size_t i = begin; i < end; ++i) {
+        p.adds[i] = profile[(i - begin) % best.period];
+        if (p.adds[i] > limit)
             p.rows.push_back(i);
     }
     std::vector<double> without;
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < rows.y.size(); ++i)
         without.push_back(rows.y[i] - p.adds[i]);
     const double base = robust::median(std::move(without));
     std::vector<double> fitted;
     for (const double add : p.adds)
         fitted.push_back(base + add);
-    p.gain = gain_of(rows, fitted, best.profile ? static_cast<double>(best.period) : 3) - tries;
+    p.gain = gain_of(rows, fitted, (best.profile ? static_cast<double>(best.period) : 3) + (window ? 2 : 0)) - tries;
     return p;
+}
+
+}  // namespace
+
+std::optional<Pattern> fit_periodic(const Rows& rows) {
+    std::optional<Pattern> best = periodic_between(rows, 0, rows.y.size());
+    if (const auto stretch = restless(rows)) {
+        std::optional<Pattern> some = periodic_between(rows, stretch->first, stretch->second);
+        if (some && (!best || some->gain > best->gain))
+            best = std::move(some);
+    }
+    return best;
 }
 
 std::optional<Pattern> fit_spikes(const Rows& rows) {
     const std::size_t n = rows.y.size();
     const std::vector<double> around = robust::running_median(rows.y, kAround);
     const double sigma = rows.noise.sigma;
-    Pattern p;
-    p.kind = PatternKind::spikes;
-    p.adds.assign(n, 0);
-    std::vector<double> sizes;
-    double gain = 0;
-    std::size_t early = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        const double above = rows.y[i] - around[i];
-        if (above < kSpike * sigma)
+    std::optional<Pattern> best;
+    for (const double threshold : {kSpike, kManySpikes}) {
+        Pattern p;
+        p.kind = PatternKind::spikes;
+        p.adds.assign(n, 0);
+        std::vector<double> sizes;
+        double gain = 0;
+        std::size_t early = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const double above = rows.y[i] - around[i];
+            if (above < threshold * sigma)
+                continue;
+            p.rows.push_back(i);
+            sizes.push_back(above);
+            p.adds[i] = above;
+            gain += std::min(above * above / (2 * sigma * sigma), kMostLoss);
+            early += i < n / 2 ? 1 : 0;
+        }
+        if (p.rows.size() < (threshold < kSpike ? kFewestSpikes : 1))
             continue;
-        p.rows.push_back(i);
-        sizes.push_back(above);
-        p.adds[i] = above;
-        gain += std::min(above * above / (2 * sigma * sigma), kMostLoss);
-        early += i < n / 2 ? 1 : 0;
+        const auto count = static_cast<double>(p.rows.size());
+        p.begin = p.rows.front();
+        p.end = p.rows.back() + 1;
+        p.size = robust::median(sizes);
+        p.error = sizes.size() > 2 ? robust::mad(sizes) / std::sqrt(count) : sigma;
+        // Where each is costs ln(n / count) + 1; rate and size two parameters.
+        p.gain = gain - count * (math::log(static_cast<double>(n) / count) + 1) - rows.cost(2);
+        const double late = count - static_cast<double>(early);
+        p.grows = late - static_cast<double>(early) > 3 * std::sqrt(count);
+        if (!best || p.gain > best->gain)
+            best = std::move(p);
     }
-    if (p.rows.empty())
-        return std::nullopt;
-    const auto count = static_cast<double>(p.rows.size());
-    p.begin = p.rows.front();
-    p.end = p.rows.back() + 1;
-    p.size = robust::median(sizes);
-    p.error = sizes.size() > 2 ? robust::mad(sizes) / std::sqrt(count) : sigma;
-    // Where each is costs ln(n / count) + 1; rate and size two parameters.
-    p.gain = gain - count * (math::log(static_cast<double>(n) / count) + 1) - rows.cost(2);
-    const double late = count - static_cast<double>(early);
-    p.grows = late - static_cast<double>(early) > 3 * std::sqrt(count);
-    return p;
+    return best;
 }
 
 }  // namespace fabricast

@@ -87,6 +87,27 @@ std::vector<Pattern> families(const Rows& rows, std::vector<Pattern>& levels) {
     return out;
 }
 
+void join_spikes(Pattern& into, const Pattern& more, double sigma) {
+    into.gain += more.gain;
+    std::vector<double> sizes;
+    into.rows.clear();
+    for (std::size_t i = 0; i < into.adds.size(); ++i) {
+        into.adds[i] += more.adds[i];
+        if (into.adds[i] > 0) {
+            into.rows.push_back(i);
+            sizes.push_back(into.adds[i]);
+        }
+    }
+    into.begin = into.rows.front();
+    into.end = into.rows.back() + 1;
+    into.size = robust::median(sizes);
+    into.error = std::max(robust::mad(sizes), sigma) / std::sqrt(static_cast<double>(sizes.size()));
+    const auto late =
+        std::count_if(into.rows.begin(), into.rows.end(), [&](std::size_t row) { return row >= into.adds.size() / 2; });
+    const auto count = static_cast<double>(into.rows.size());
+    into.grows = 2 * static_cast<double>(late) - count > 3 * std::sqrt(count);
+}
+
 }  // namespace
 
 std::string_view pattern_name(PatternKind kind) {
@@ -121,6 +142,13 @@ Picture look_at(const StepSeries& series, const std::string& file) {
         for (Pattern& p : taken) {
             for (std::size_t i = 0; i < left.size(); ++i)
                 left[i] -= p.adds[i];
+            // Spikes that stood in the way of others: one pattern.
+            const auto before = std::find_if(out.found.begin(), out.found.end(),
+                                             [](const Finding& f) { return f.pattern.kind == PatternKind::spikes; });
+            if (p.kind == PatternKind::spikes && before != out.found.end()) {
+                join_spikes(before->pattern, p, out.noise.sigma);
+                continue;
+            }
             Finding finding;
             finding.pattern = std::move(p);
             for (std::size_t other = 1; other < all.size(); ++other)
