@@ -13,9 +13,11 @@ namespace fabricast {
 namespace {
 
 constexpr double kTenToNinety = 2.5631;  // standard deviations between 10 and 90 %
+constexpr double kMostBehind = 12;       // nats, of a family that fits worse
 constexpr double kAlike = 1;             // nats of fit
+constexpr double kScatters = 3;          // nats for lengths that differ, where steps scatter too
 constexpr double kLeastProbability = 0.003;
-constexpr std::size_t kMostCauses = 6;
+constexpr std::size_t kMostCauses = 6, kStretches = 8;
 
 /// Probabilities from scores, and what is too unlikely or too far down goes.
 void settle(Explained& out, double something_else) {
@@ -85,6 +87,19 @@ private:
         const auto in =
             std::count_if(all.begin(), all.end(), [&](double s) { return s >= out_.low_s && s <= out_.high_s; });
         out_.inside = static_cast<double>(in) / static_cast<double>(all.size());
+        for (std::size_t part = 0; part < kStretches; ++part) {
+            const std::size_t begin = all.size() * part / kStretches, end = all.size() * (part + 1) / kStretches;
+            const std::vector<double> some(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                           all.begin() + static_cast<std::ptrdiff_t>(end));
+            const auto within =
+                std::count_if(some.begin(), some.end(), [&](double s) { return s >= out_.low_s && s <= out_.high_s; });
+            out_.stretches.push_back({series_.step[begin], series_.step[end - 1], robust::median(some),
+                                      robust::quantile(some, .1), robust::quantile(some, .9),
+                                      static_cast<double>(within) / static_cast<double>(some.size())});
+        }
+        for (const std::size_t row : out_.picture.row)
+            out_.step.push_back(series_.step[row]);
+        out_.gpus = s_.training.layout.world();
         out_.base_s = math::exp(out_.picture.base);
         out_.noise = out_.picture.noise.sigma;
         out_.offset = out_.picture.base - math::log(out_.forecast_s);
@@ -110,6 +125,11 @@ private:
         const MetricEvidence metrics(series_, out_.picture, p, out_.base_s,
                                      static_cast<double>(s_.training.layout.world()));
         double priors = 0;
+        const auto is_level = [&](const Pattern& one) {
+            return one.kind == PatternKind::level && p.gain - one.gain < kMostBehind;
+        };
+        if (is_level(p) || std::any_of(finding.others.begin(), finding.others.end(), is_level))
+            maker.prepare_levels();
         for (const faults::Signature& what : faults::signatures()) {
             std::optional<Cause> best;
             const auto consider = [&](const Pattern& pattern, double behind) {
@@ -131,7 +151,7 @@ private:
             };
             consider(p, 0);
             for (const Pattern& other : finding.others)
-                if (p.gain - other.gain < 30)
+                if (p.gain - other.gain < kMostBehind)
                     consider(other, p.gain - other.gain);
             if (!best)
                 continue;
@@ -159,6 +179,9 @@ private:
         out.pattern.kind = PatternKind::level;
         out.pattern.size = out_.offset;
         out.pattern.end = out_.picture.size();
+        maker.prepare_levels();
+        const bool scatters = std::any_of(out_.findings.begin(), out_.findings.end(),
+                                          [](const Explained& e) { return e.pattern.kind == PatternKind::noise; });
         double fault = 0, priors = 0;
         for (const faults::Signature& what : faults::signatures()) {
             const std::optional<Evidence> evidence = maker.from_start(what, out_.offset - bias_, spread_);
@@ -166,7 +189,7 @@ private:
                 continue;
             Cause c;
             c.what = &what;
-            c.fit = evidence->fit;
+            c.fit = evidence->fit + (scatters && what.name == "sequence" ? kScatters : 0);
             const double prior = maker.prior_at_start(what);
             priors += prior;
             c.score = c.fit + math::log(std::max(prior, 1e-9));

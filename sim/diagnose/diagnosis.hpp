@@ -65,7 +65,14 @@ struct Diagnosis {
     std::vector<Explained> findings;    ///< in the order of what they cost
     std::vector<Explained> from_start;  ///< 0 or 1: not found, but what it would be
     std::vector<std::string> notes;
-    std::string failure;  ///< of the log
+    std::string failure;                   ///< of the log
+    struct Stretch {                       ///< an eighth of the log
+        std::int64_t first = 0, last = 0;  ///< steps
+        double median_s = 0, p10_s = 0, p90_s = 0, inside = 0;
+    };
+    std::vector<Stretch> stretches;
+    std::vector<std::int64_t> step;  ///< last step of each row of the picture
+    std::int64_t gpus = 0;
     Picture picture;
     std::uint64_t events = 0;
     std::int64_t simulated = 0;  ///< steps and conditions

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/compute/math.hpp"
+#include "models/compute/spread.hpp"
 
 namespace fabricast {
 namespace {
@@ -15,16 +16,17 @@ using faults::Signature;
 
 constexpr double kLeastError =
     0.005;  // of a simulated ln ratio: timing of messages that the step simulator does not follow
-constexpr int kSimulated = 5, kBetween = 80;
+constexpr int kSimulated = 3, kBetween = 80;
 constexpr double kDay = 86400;
 constexpr double kNever = 1e-6;  // expected number of what cannot begin there
 constexpr double kMostDays = 5;  // a fault that lasts longer is mended by then
 constexpr double kPermanentDays = 5;
-constexpr double kWithStart = 0.2;   // share of slow parts that come in with a restart, with other nodes
-constexpr double kWithoutRuns = 2;   // nats
-constexpr double kComesBack = 0.02;  // where nothing is said
+constexpr double kWithStart = 0.2;         // share of slow parts that come in with a restart, with other nodes
+constexpr std::size_t kFewestOfEpoch = 4;  // spikes of a slow epoch
+constexpr double kWithoutRuns = 2;         // nats
+constexpr double kComesBack = 0.02;        // where nothing is said
 constexpr double kLn2Pi = 1.8378770664093453;
-constexpr std::int64_t kMostRanks = 256;  // that are simulated one by one over many steps
+constexpr std::int64_t kMostRanks = 64;  // that are simulated one by one over many steps
 
 double ln_normal(double x, double mean, double sd) {
     const double z = (x - mean) / sd;
@@ -67,6 +69,19 @@ Averaged average(const std::vector<double>& sizes, double seen, double error, do
 /// A wandering loader is on one rank that reads; where it goes next is not asked here.
 std::string simulated_as(const Signature& what, const std::string& fault) {
     return what.name == "wandering" ? "rank 0 loader" + fault.substr(fault.rfind(' ')) : fault;
+}
+
+/// ln(step) where compute of each of n replicas is log-normal and the step waits for the longest: by quantiles of the maximum.
+std::vector<double> longest_of_all(double cv, std::int64_t n, double compute_share) {
+    constexpr int kQuantiles = 64;
+    const double variance = math::log(1 + cv * cv), sigma = std::sqrt(variance);
+    std::vector<double> out;
+    for (int i = 0; i < kQuantiles; ++i) {
+        const double u = math::pow((i + 0.5) / kQuantiles, 1 / static_cast<double>(n));
+        const double length = math::exp(sigma * normal_quantile(u) - variance / 2);
+        out.push_back(math::log(1 + compute_share * (length - 1)));
+    }
+    return out;
 }
 
 std::string significant(double value) { return fmt::format("{:.3g}", value); }
@@ -195,6 +210,31 @@ double EvidenceMaker::at_epochs(const Pattern& p) const {
     return std::min(best, 6.0);
 }
 
+bool EvidenceMaker::makes_levels(const Signature& what) const {
+    return !what.inject.empty() && what.high > 0 && what.part != Part::host && what.name != "sequence" &&
+           what.name != "leak" && (what.name != "stage" || s_.training.layout.pp > 1);
+}
+
+/// What stands for the fault in the simulator: links of one adapter that keep as much are one simulation.
+std::string EvidenceMaker::level_text(const Signature& what, double severity) const {
+    if (what.part == Part::network && what.name != "congestion")
+        return steps_.placed("nic {nic} rate {}", fmt::format("{:.4g}", severity));
+    if (what.name == "clock")
+        return steps_.placed("gpu {gpu} slow {}", fmt::format("{:.4g}", severity));
+    return steps_.placed(what.inject, fmt::format("{:.4g}", severity));
+}
+
+void EvidenceMaker::prepare_levels() {
+    std::vector<std::string> all;
+    for (const Signature& what : faults::signatures()) {
+        if (!makes_levels(what) || what.part == Part::data)
+            continue;
+        for (int i = 0; i < (what.high > what.low ? kSimulated : 1); ++i)
+            all.push_back(level_text(what, what.severity(static_cast<double>(i) / (kSimulated - 1))));
+    }
+    steps_.prepare(all);
+}
+
 std::optional<Evidence> EvidenceMaker::level(const Signature& what, double seen, double error, double more_error) {
     Evidence out;
     if (what.name == "work") {
@@ -202,20 +242,10 @@ std::optional<Evidence> EvidenceMaker::level(const Signature& what, double seen,
         out.severity = fmt::format("{} times the work", significant(math::exp(seen)));
         return out;
     }
-    if (what.inject.empty() || what.high <= 0 || what.part == Part::host || what.name == "sequence")
-        return std::nullopt;
-    if (what.name == "stage" && s_.training.layout.pp < 2)
+    if (!makes_levels(what))
         return std::nullopt;
     const bool is_clock = what.name == "clock";
-    const auto text = [&](double severity) {
-        if (what.name == "collision")
-            return steps_.placed(what.inject, "");
-        if (is_clock && steps_.nominal_mhz() > 0)
-            return steps_.placed(what.inject, fmt::format("{:.0f}", steps_.nominal_mhz() / severity));
-        if (is_clock)
-            return steps_.placed("gpu {gpu} slow {}", fmt::format("{:.4g}", severity));
-        return steps_.placed(what.inject, fmt::format("{:.4g}", severity));
-    };
+    const auto text = [&](double severity) { return level_text(what, severity); };
     const auto size_of = [&](double severity) -> std::optional<double> {
         if (what.part == Part::data) {
             // Runs of as many steps as a rank has workers, several of them.
@@ -243,15 +273,21 @@ std::optional<Evidence> EvidenceMaker::level(const Signature& what, double seen,
     const double severity = what.severity(a.best_share);
     out.fit = a.fit;
     out.inject = text(severity);
-    out.predicted = size_of(severity).value_or(a.best_size);
+    out.predicted = a.best_size;
+    if (what.name == "collision")
+        out.inject = steps_.placed(what.inject, "");
     if (is_clock) {
+        if (steps_.nominal_mhz() > 0)
+            out.inject = steps_.placed(what.inject, fmt::format("{:.0f}", steps_.nominal_mhz() / severity));
         out.slower = severity;
         out.severity = steps_.nominal_mhz() > 0
                            ? fmt::format("{:.0f} of {:.0f} MHz", steps_.nominal_mhz() / severity, steps_.nominal_mhz())
                            : fmt::format("{} times as long", significant(severity));
     } else if (what.name == "loss") {
-        out.severity = fmt::format("{:.2g} of the packets", severity);
-        out.keeps = 0;
+        const double lost = steps_.loss_that_keeps(severity);
+        out.severity = fmt::format("{:.2g} of the packets", lost);
+        out.inject = steps_.placed(what.inject, fmt::format("{:.3g}", lost));
+        out.keeps = severity;
     } else if (what.name == "nvlink_lane") {
         out.severity = "1 lane";
         if (s_.gpu.nvlink_nominal_bytes_per_s > 0)
@@ -285,6 +321,10 @@ std::optional<Evidence> EvidenceMaker::from_start(const Signature& what, double 
 /// Runs of steps in which data are there, and one that waits.
 std::optional<Evidence> EvidenceMaker::starving(const Signature& what, const Pattern& p) {
     const std::int64_t workers = std::max<std::int64_t>(steps_.workers(), 1);
+    const bool right = std::abs(steps_of(p.period) - static_cast<double>(workers)) < 0.5;
+    const bool possible = right || (steps_.loader_is_assumed() && steps_of(p.period) <= 16);
+    if (p.kind == PatternKind::periodic ? !possible : what.name == "wandering" && p.rows.size() < kFewestOfEpoch)
+        return std::nullopt;
     std::vector<double> sizes;
     for (int i = 0; i < kSimulated; ++i) {
         const std::string fault =
@@ -303,9 +343,7 @@ std::optional<Evidence> EvidenceMaker::starving(const Signature& what, const Pat
     out.predicted = a.best_size;
     out.fit = a.fit;
     if (p.kind == PatternKind::periodic) {
-        const bool right = std::abs(steps_of(p.period) - static_cast<double>(workers)) < 0.5;
-        const bool possible = steps_.loader_is_assumed() && steps_of(p.period) <= 16;
-        out.fit += right ? 2 : possible ? 0 : -5;
+        out.fit += right ? 2 : 0;
     } else {
         out.fit -= 3;
     }
@@ -335,11 +373,14 @@ std::optional<Evidence> EvidenceMaker::stops(const Signature& what, const Patter
     if (what.name == "flap") {
         if (periodic)
             return std::nullopt;
-        const std::optional<double> stall = steps_.stall_s(std::clamp(excess, what.stop_low_s, what.stop_high_s));
+        if (s_.nodes < 2 || links_ < 1)
+            return std::nullopt;
+        const double outage = std::clamp(excess, what.stop_low_s, what.stop_high_s);
+        const std::optional<double> stall = s_.training.layout.world() <= kMostRanks ? steps_.stall_s(outage) : outage;
         if (!stall)
             return std::nullopt;
         // What of the outage the step feels; the adapter's own compute goes on.
-        const double felt = std::clamp(*stall / std::clamp(excess, what.stop_low_s, what.stop_high_s), 0.05, 1.0);
+        const double felt = std::clamp(*stall / outage, 0.05, 1.0);
         out.fit = ln_stop(excess / felt, what.stop_low_s, what.stop_high_s);
         // More than one: of the same link.
         out.fit += static_cast<double>(p.rows.size() - 1) * math::log(0.3);
@@ -473,13 +514,15 @@ std::optional<Evidence> EvidenceMaker::spread(const Signature& what, const Patte
         std::vector<double> sizes;
         for (int i = 0; i < kSimulated; ++i) {
             const double cv = what.severity(static_cast<double>(i) / (kSimulated - 1));
-            const std::vector<double>& series =
-                steps_.series(steps_.placed(what.inject, fmt::format("{:.4g}", cv)), ranks <= kMostRanks ? 48 : 12);
-            if (series.size() < 8)
-                return std::nullopt;
             std::vector<double> logs;
-            for (const double ratio : series)
-                logs.push_back(math::log(ratio));
+            if (ranks <= kMostRanks) {
+                for (const double ratio : steps_.series(steps_.placed(what.inject, fmt::format("{:.4g}", cv)), 48))
+                    logs.push_back(math::log(ratio));
+            } else {
+                logs = longest_of_all(cv, s_.training.layout.dp, steps_.compute_share());
+            }
+            if (logs.size() < 8)
+                return std::nullopt;
             double mean = 0, square = 0;
             for (const double value : logs)
                 mean += value / static_cast<double>(logs.size());

@@ -33,12 +33,17 @@ public:
     /// The level of the whole log against the forecast, from the start on.
     std::optional<Evidence> from_start(const faults::Signature& what, double offset, double bias);
 
+    /// Simulates what level() and from_start() will ask for, all at once.
+    void prepare_levels();
+
     double prior(const faults::Signature& what, const Pattern& pattern) const;  ///< expected number
     double prior_at_start(const faults::Signature& what) const;                 ///< probability
     double something_else(const Pattern& pattern) const;                        ///< ln p(pattern | none of them)
     double excess_s(const Pattern& pattern) const;                              ///< of a step of a raised row
 
 private:
+    std::string level_text(const faults::Signature&, double severity) const;
+    bool makes_levels(const faults::Signature&) const;
     std::optional<Evidence> level(const faults::Signature&, double seen, double error, double more_error);
     std::optional<Evidence> starving(const faults::Signature&, const Pattern&);
     std::optional<Evidence> stops(const faults::Signature&, const Pattern&);

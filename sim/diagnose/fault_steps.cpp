@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include "sim/step/build_cluster.hpp"
 #include "sim/step/job_program.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kAssumedWorkers = 2;  // PyTorch's scripts of the frameworks take 2
 
-std::uint32_t busiest_rank(const StepResult& step, const std::vector<int>& stage_of_rank) {
+std::uint32_t busiest_rank(const StepResult& step, const std::vector<int>& stage_of_rank, double& compute_share) {
     std::size_t busiest = 0;
     double most = -1;
     for (std::size_t s = 0; s < step.by_stage.size(); ++s) {
@@ -26,6 +27,7 @@ std::uint32_t busiest_rank(const StepResult& step, const std::vector<int>& stage
         if (sum > most * (1 + 1e-9)) {
             most = sum;
             busiest = s;
+            compute_share = sum / static_cast<double>(step.ps);
         }
     }
     const auto at = std::find(stage_of_rank.begin(), stage_of_rank.end(), static_cast<int>(busiest));
@@ -46,7 +48,7 @@ FaultSteps::FaultSteps(const Scenario& scenario, const Result& healthy)
     plain_.data.samples = 0;
     plain_.data.boundaries.clear();
     plain_.faults.clear();
-    place_ = busiest_rank(healthy.step, built_.compiled.stage_of_rank);
+    place_ = busiest_rank(healthy.step, built_.compiled.stage_of_rank, compute_share_);
     const StepRun run =
         run_program(built_.compiled.program, built_.cluster.links().capacity, true, {.quantum = scenario.quantum});
     events_ += run.engine.events;
@@ -87,11 +89,8 @@ std::string FaultSteps::placed(const std::string& inject, const std::string& sev
     return text;
 }
 
-std::optional<double> FaultSteps::step_s(const std::string& fault) {
-    const auto known = steps_.find(fault);
-    if (known != steps_.end())
-        return known->second;
-    std::optional<double>& out = steps_[fault];
+FaultSteps::Simulated FaultSteps::simulate(const std::string& fault) const {
+    Simulated out;
     const std::optional<Scenario> s = with(plain_, fault);
     if (!s)
         return out;
@@ -101,13 +100,37 @@ std::optional<double> FaultSteps::step_s(const std::string& fault) {
         degrade_by_faults(*s, cluster);
         slow_by_faults(*s, built_.compiled.stage_of_rank, program);
         const StepRun run = run_program(program, cluster.links().capacity, true, {.quantum = scenario_.quantum});
-        events_ += run.engine.events;
-        ++simulated_;
+        out.events = run.engine.events;
+        out.ran = true;
         if (run.engine.outcome == engine::Outcome::done)
-            out = seconds(run.engine.period);
-    } catch (const ScenarioError&) {
+            out.step_s = seconds(run.engine.period);
+    } catch (const ScenarioError&) {  // this cluster has no such part
     }
     return out;
+}
+
+void FaultSteps::prepare(const std::vector<std::string>& faults) {
+    std::vector<std::string> missing;
+    for (const std::string& fault : faults)
+        if (steps_.count(fault) == 0 && std::find(missing.begin(), missing.end(), fault) == missing.end())
+            missing.push_back(fault);
+    std::vector<Simulated> all(missing.size());
+    tbb::parallel_for(std::size_t{0}, missing.size(), [&](std::size_t i) { all[i] = simulate(missing[i]); });
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+        steps_[missing[i]] = all[i].step_s;
+        events_ += all[i].events;
+        simulated_ += all[i].ran ? 1 : 0;
+    }
+}
+
+std::optional<double> FaultSteps::step_s(const std::string& fault) {
+    if (steps_.count(fault) == 0)
+        prepare({fault});
+    return steps_.at(fault);
+}
+
+double FaultSteps::loss_that_keeps(double keeps) const {
+    return fabricast::loss_that_keeps(built_.cluster, placed("nic {nic}", ""), keeps);
 }
 
 const std::vector<double>& FaultSteps::series(const std::string& fault, std::int64_t steps) {

@@ -32,6 +32,8 @@ public:
     std::string placed(const std::string& inject, const std::string& severity) const;
     /// Step under a fault; nothing where this job has no such place or part.
     std::optional<double> step_s(const std::string& fault);
+    /// Simulates those of them that are not known yet, on all processors; step_s() then answers at once.
+    void prepare(const std::vector<std::string>& faults);
     /// Ratio of `steps` steps to the healthy one, after the loader has settled; empty where the fault is refused.
     const std::vector<double>& series(const std::string& fault, std::int64_t steps);
     /// How much longer the step takes in which adapter {nic} is down for so long, s.
@@ -40,18 +42,27 @@ public:
     double nominal_mhz() const { return nominal_mhz_; }  ///< 0: not known
     double loader_s() const { return loader_s_; }        ///< of a batch, by all workers of a rank together
     bool loader_is_assumed() const { return loader_assumed_; }
+    /// Share of packets lost on {nic} that leaves so much of its rate; 0 without one.
+    double loss_that_keeps(double keeps) const;
+    double compute_share() const { return compute_share_; }  ///< of the step, in the stage that computes most
     std::int64_t workers() const { return loading_.data.workers; }
     std::uint64_t events() const { return events_; }
     std::int64_t simulated() const { return simulated_; }
 
 private:
+    struct Simulated {
+        std::optional<double> step_s;
+        std::uint64_t events = 0;
+        bool ran = false;
+    };
+    Simulated simulate(const std::string& fault) const;
     std::optional<Scenario> with(const Scenario& base, const std::string& fault) const;
 
     const Scenario& scenario_;
     Scenario plain_;    ///< one step, without faults of its own beyond those of the build
     Scenario loading_;  ///< the same with a loader
     BuiltStep built_;
-    double healthy_s_ = 0, nominal_mhz_ = 0, loader_s_ = 0;
+    double healthy_s_ = 0, nominal_mhz_ = 0, loader_s_ = 0, compute_share_ = 1;
     bool loader_assumed_ = false;
     std::uint32_t place_ = 0;  ///< rank
     std::map<std::string, std::optional<double>> steps_;
