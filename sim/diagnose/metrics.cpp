@@ -58,9 +58,11 @@ MetricEvidence::MetricEvidence(const StepSeries& series, const Picture& picture,
         if (has("retrans") || has("out_of_sequence") || has("link_downed") || has("xmit_wait") || has("ecn") ||
             has("cnp") || has("pcie_replay"))
             return Reading::counter;
+        if (has("port_rate") || has("link_rate") || has("pcie_width") || has("pcie_gen"))
+            return Reading::link;
         if (has("nvlink"))
             return Reading::nvlink;
-        if (has("ib_bw") || has("nic_bw") || has("net_bw") || has("busbw") || has("port_rate"))
+        if (has("ib_bw") || has("nic_bw") || has("net_bw") || has("busbw"))
             return Reading::network;
         if (has("clock"))
             return Reading::clock;
@@ -119,6 +121,12 @@ double MetricEvidence::one(const Column& c, const Signature& what, double keeps,
             const double left = keeps > 0 ? keeps : 0.7;
             return math::log((normal(change, slow, sd) + normal(change, left, spread(keeps > 0 ? 0.08 : 0.2))) / 2 +
                              1e-3);
+        }
+        case Reading::link: {
+            const bool own =
+                c.name.find("pcie") != std::string::npos ? what.name == "pcie_width" : what.name == "nic_half";
+            // Mean of all links, or the worst one.
+            return math::log((own ? normal(change, 0.5, spread(0.05)) : normal(change, 1, spread(0.01))) + 1e-3);
         }
         case Reading::clock: {
             const double sd = spread(0.01);

@@ -3,6 +3,7 @@
 //   data_wait (s)          rises by about what the step does (data), or not at all (all others)
 //   ib_bw, nic_bw, net_bw  mean over the step: falls as the step grows, for every fault; of the worst port, or while
 //                          collectives run: by the share that is left, for faults of the network alone
+//   port_rate, pcie_width   what the link came up with: half where that is the fault, else as it was
 //   nvlink_bw              the same for NVLink
 //   clock, sm_clock        falls where clocks are held, by all of it (slowest GPU) or its share of the mean
 //   gpu_temp               moves with faults of clocks and heat
@@ -32,7 +33,7 @@ public:
     bool speaks() const { return !columns_.empty(); }
 
 private:
-    enum class Reading : std::uint8_t { data_wait, network, nvlink, clock, temperature, mfu, counter };
+    enum class Reading : std::uint8_t { data_wait, network, nvlink, link, clock, temperature, mfu, counter };
     struct Column {
         Reading reading = Reading::mfu;
         std::string name;

@@ -18,6 +18,8 @@ struct Rows {
     /// Sum of losses of y - fitted, nats.
     double loss(std::span<const double> fitted) const;
     double cost(double parameters) const;  ///< 1/2 ln n each
+    /// Nats over one level for all rows.
+    double gain(std::span<const double> fitted, double parameters) const;
 };
 
 /// All levels; the gain of each is that of all of them together. The base is the lowest level that lasts.

@@ -19,6 +19,18 @@ double spread_of_lag(std::span<const double> x, std::size_t lag) {
     return mad(differences);
 }
 
+/// Mean square of differences, none of them counted above three of their mads: steadier than the mad.
+double clipped_square(std::span<const double> x, std::size_t lag) {
+    std::vector<double> differences;
+    for (std::size_t i = lag; i < x.size(); ++i)
+        differences.push_back(x[i] - x[i - lag]);
+    const double most = 3 * mad(differences);
+    double sum = 0;
+    for (const double d : differences)
+        sum += std::min(d * d, most * most);
+    return sum / static_cast<double>(differences.size());
+}
+
 }  // namespace
 
 double quantile(std::vector<double> values, double q) {
@@ -60,11 +72,10 @@ Noise noise(std::span<const double> x) {
             out.lag = lag;
         }
     }
-    if (out.lag == 1 && first > 0) {
-        const double ratio = spread_of_lag(x, 2) / first;
-        out.rho = std::clamp(ratio * ratio - 1, 0.0, 0.9);
-        // Independent values scatter around 0 too: what is within two standard errors (2 / sqrt n) is none.
-        if (out.rho < 4 / std::sqrt(static_cast<double>(x.size())))
+    if (out.lag == 1 && first > 0 && spread_of_lag(x, 2) > 0) {
+        out.rho = std::clamp(clipped_square(x, 2) / clipped_square(x, 1) - 1, 0.0, 0.9);
+        // Independent values scatter around 0 too, by about 1.5 / sqrt n: what is within three of these is none.
+        if (out.rho < 4.5 / std::sqrt(static_cast<double>(x.size())))
             out.rho = 0;
     }
     out.sigma = least / std::sqrt(2 * (1 - out.rho));
