@@ -30,8 +30,9 @@ TEST(Signatures, AgreeWithTheCatalogue) {
                 continue;
             found = true;
             EXPECT_DOUBLE_EQ(s.per_node_day, d.rate) << d.name;
-            if (d.lane_bytes_per_s == 0 && s.low == s.high)
+            if (d.lane_bytes_per_s == 0 && s.low == s.high) {
                 EXPECT_DOUBLE_EQ(s.low, d.keeps) << d.name;
+            }
             EXPECT_GT(s.lasts.above(d.until.at(0.5)), 0.1) << d.name;
             EXPECT_LT(s.lasts.above(d.until.at(0.5)), 0.9) << d.name;
         }
