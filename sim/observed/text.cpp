@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "models/compute/math.hpp"
 #include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
@@ -127,7 +128,7 @@ std::optional<Printed> printed_number(std::string_view token) {
         std::from_chars(text.data(), text.data() + text.size(), exponent);
         place += exponent;
     }
-    number.error = 0.5 * std::pow(10.0, place);
+    number.error = 0.5 * math::pow(10.0, place);
     return number;
 }
 
