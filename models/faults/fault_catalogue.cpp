@@ -148,7 +148,12 @@ FaultCatalogue::FaultCatalogue(std::string_view yaml) {
 }
 
 const FaultCatalogue& FaultCatalogue::builtin() {
-    static const FaultCatalogue catalogue(embedded::models_faults().front().second);
+    static const FaultCatalogue catalogue([] {
+        for (const auto& [file, content] : embedded::models_faults())
+            if (file.ends_with("faults.yaml"))
+                return content;
+        throw std::logic_error("faults.yaml is not embedded");
+    }());
     return catalogue;
 }
 

@@ -47,6 +47,10 @@ double round_trip_s(const Cluster& cluster) {
     return 2 * seconds(cluster.latency(route));
 }
 
+double packets_in_flight(const Cluster& cluster, LinkId link) {
+    return std::max(1.0, bytes_per_s(cluster.links().capacity[index(link)]) * round_trip_s(cluster) / kPacketBytes);
+}
+
 /// Share of a link's rate that a fault leaves.
 double kept(const StepFault& f, const Cluster& cluster, LinkId link, std::uint32_t lanes) {
     switch (f.kind) {
@@ -59,9 +63,7 @@ double kept(const StepFault& f, const Cluster& cluster, LinkId link, std::uint32
         }
         case Kind::congestion: return 1 / f.factor;
         case Kind::loss: {
-            const double p = f.factor;
-            const double rate = bytes_per_s(cluster.links().capacity[index(link)]);
-            const double window = std::max(1.0, rate * round_trip_s(cluster) / kPacketBytes);
+            const double p = f.factor, window = packets_in_flight(cluster, link);
             return (1 - p) / (1 - p + p * window);
         }
         default: return f.factor;
@@ -139,6 +141,15 @@ std::vector<std::uint32_t> ranks_at(const Scenario& s, const std::string& place,
     for (std::uint32_t rank = first; rank < first + count; ++rank)
         out.push_back(rank);
     return out;
+}
+
+double loss_that_keeps(const Cluster& cluster, const std::string& place, double keeps) {
+    try {
+        const std::vector<LinkId> links = links_at(cluster, place, place);
+        return links.empty() ? 0 : (1 - keeps) / (1 - keeps + keeps * packets_in_flight(cluster, links.front()));
+    } catch (const ScenarioError&) {
+        return 0;
+    }
 }
 
 void degrade_by_faults(const Scenario& s, Cluster& cluster) {

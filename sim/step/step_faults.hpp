@@ -35,6 +35,9 @@ std::vector<std::uint32_t> ranks_at(const Scenario& scenario, const std::string&
 /// Links that a place means. Throws ScenarioError at `blame`.
 std::vector<LinkId> links_at(const Cluster& cluster, const std::string& place, const std::string& blame);
 
+/// Share of packets lost on a link of `place` that leaves it `keeps` of its rate; 0 where there is no such link.
+double loss_that_keeps(const Cluster& cluster, const std::string& place, double keeps);
+
 /// What the faults with a time do and undo, in order of time; times from the start of the run.
 std::vector<engine::Change> changes_of_faults(const Scenario& scenario, const Cluster& cluster,
                                               const program::Program& program, const std::vector<int>& stage_of_rank);

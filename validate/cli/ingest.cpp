@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "sim/observed/ingest_error.hpp"
+#include "sim/observed/step_log.hpp"
+#include "sim/observed/text.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/cli/verb_options.hpp"
 #include "validate/fit/measured_curves.hpp"
-#include "validate/ingest/ingest_error.hpp"
 #include "validate/ingest/perftest.hpp"
-#include "validate/ingest/step_log.hpp"
-#include "validate/ingest/text.hpp"
 
 namespace fabricast::validate_cli {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <exception>
 
+#include "sim/observed/ingest_error.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/cli/command_line.hpp"
-#include "validate/ingest/ingest_error.hpp"
 #include "validate/measure/session.hpp"
 #include "validate/score/platform.hpp"
 

@@ -3,9 +3,9 @@
 
 #include <sstream>
 
+#include "sim/observed/csv.hpp"
+#include "sim/observed/ingest_error.hpp"
 #include "validate/cli/command_line.hpp"
-#include "validate/ingest/csv.hpp"
-#include "validate/ingest/ingest_error.hpp"
 #include "validate/score/kernel_table.hpp"
 #include "validate/score/score_report.hpp"
 

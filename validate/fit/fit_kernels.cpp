@@ -11,9 +11,9 @@
 #include "models/compute/compute_model.hpp"
 #include "models/compute/gemm.hpp"
 #include "models/compute/memory_bound.hpp"
+#include "sim/observed/ingest_error.hpp"
+#include "sim/observed/text.hpp"
 #include "validate/fit/least_squares.hpp"
-#include "validate/ingest/ingest_error.hpp"
-#include "validate/ingest/text.hpp"
 
 namespace fabricast {
 namespace {

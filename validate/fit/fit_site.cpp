@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "validate/fit/fit_host.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/fit/fit_steps.hpp"
 #include "validate/fit/least_squares.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "sim/report/measured.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/forecast.hpp"
 #include "validate/fit/least_squares.hpp"
-#include "validate/ingest/ingest_error.hpp"
 #include "validate/score/parallel_rows.hpp"
 #include "validate/score/run_fit.hpp"
 #include "validate/score/run_score_rules.hpp"

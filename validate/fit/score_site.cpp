@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "validate/fit/fit_host.hpp"
 #include "validate/fit/fit_kernels.hpp"
-#include "validate/ingest/ingest_error.hpp"
 #include "validate/score/predict.hpp"
 
 namespace fabricast {

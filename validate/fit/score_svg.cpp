@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "validate/fit/score_site.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

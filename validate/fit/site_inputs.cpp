@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "sim/observed/csv.hpp"
+#include "sim/observed/ingest_error.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/fit/measured_curves.hpp"
-#include "validate/ingest/csv.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "validate/ingest/text.hpp"
+#include "sim/observed/text.hpp"
 
 namespace fabricast {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "validate/ingest/ingest_error.hpp"
+#include "sim/observed/ingest_error.hpp"
 #include "validate/ingest/nccl_check.hpp"
 #include "validate/ingest/nccl_line.hpp"
 

@@ -26,8 +26,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/observed/text.hpp"
 #include "validate/ingest/nccl_info.hpp"
-#include "validate/ingest/text.hpp"
 
 namespace fabricast {
 

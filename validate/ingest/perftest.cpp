@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "validate/ingest/ingest_error.hpp"
-#include "validate/ingest/text.hpp"
+#include "sim/observed/ingest_error.hpp"
+#include "sim/observed/text.hpp"
 
 namespace fabricast {
 namespace {

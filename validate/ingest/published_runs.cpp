@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "validate/ingest/csv.hpp"
-#include "validate/ingest/ingest_error.hpp"
+#include "sim/observed/csv.hpp"
+#include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

@@ -9,7 +9,7 @@
 #include "models/compute/attention.hpp"
 #include "models/compute/compute_model.hpp"
 #include "models/compute/gemm.hpp"
-#include "validate/ingest/csv.hpp"
+#include "sim/observed/csv.hpp"
 
 namespace fabricast {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "validate/ingest/csv.hpp"
+#include "sim/observed/csv.hpp"
 
 namespace fabricast {
 namespace {

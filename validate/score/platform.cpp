@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "validate/ingest/text.hpp"
+#include "sim/observed/text.hpp"
 
 namespace fabricast {
 namespace {

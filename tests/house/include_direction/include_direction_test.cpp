@@ -66,26 +66,30 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"sim/import", {"models/transformer", "sim/scenario"}},
         {"sim/traces", join({topologies, {"models/program", "sim/engine"}})},
         {"sim/step", join({below, {"sim/engine", "sim/scenario"}})},
+        {"sim/observed", {"models/compute"}},
+        {"sim/diagnose", join({below, {"sim/engine", "sim/scenario", "sim/step", "sim/observed"}})},
         {"sim/campaign", join({below, {"sim/engine", "sim/scenario", "sim/step"}})},
         {"sim/plan", join({below, {"sim/engine", "sim/scenario", "sim/step", "sim/campaign"}})},
         // report is made from a result, not from a running engine
-        {"sim/report", join({below, {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/plan"}})},
+        {"sim/report", join({below,
+                             {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/plan", "sim/observed",
+                              "sim/diagnose"}})},
         {"sim/cli", join({below,
                           {"sim/engine", "sim/scenario", "sim/import", "sim/traces", "sim/step", "sim/campaign",
-                           "sim/plan", "sim/report"}})},
+                           "sim/plan", "sim/report", "sim/observed", "sim/diagnose"}})},
 
-        {"validate/measure", join({below, {"validate/ingest"}})},
-        {"validate/ingest", below},
-        {"validate/score",
-         join(
-             {below, {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure", "validate/ingest"}})},
+        {"validate/measure", join({below, {"validate/ingest", "sim/observed"}})},
+        {"validate/ingest", join({below, {"sim/observed"}})},
+        {"validate/score", join({below,
+                                 {"sim/engine", "sim/scenario", "sim/step", "sim/report", "sim/observed",
+                                  "validate/measure", "validate/ingest"}})},
         // constants are fitted by what scores them
         {"validate/fit", join({below,
-                               {"sim/engine", "sim/scenario", "sim/step", "sim/report", "validate/measure",
-                                "validate/ingest", "validate/score"}})},
+                               {"sim/engine", "sim/scenario", "sim/step", "sim/report", "sim/observed",
+                                "validate/measure", "validate/ingest", "validate/score"}})},
         {"validate/cli", join({below,
-                               {"sim/scenario", "sim/report", "validate/measure", "validate/ingest", "validate/fit",
-                                "validate/score"}})},
+                               {"sim/scenario", "sim/report", "sim/observed", "validate/measure", "validate/ingest",
+                                "validate/fit", "validate/score"}})},
     };
     return table;
 }

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "validate/fit/fit_site.hpp"
 #include "validate/fit/least_squares.hpp"
 #include "validate/fit/measured_curves.hpp"
 #include "validate/fit/score_site.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

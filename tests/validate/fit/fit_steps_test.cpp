@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "validate/fit/least_squares.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

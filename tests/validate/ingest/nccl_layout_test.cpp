@@ -1,8 +1,8 @@
 // Layout quirks of nccl-tests output, one a test.
 #include <gtest/gtest.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "tests/validate/ingest/support.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

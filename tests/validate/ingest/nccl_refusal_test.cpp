@@ -1,8 +1,8 @@
 // "A failed or impossible log never yields a curve": each way a log can be wrong, and its reason.
 #include <gtest/gtest.h>
 
+#include "sim/observed/ingest_error.hpp"
 #include "tests/validate/ingest/support.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

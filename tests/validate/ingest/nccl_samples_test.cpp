@@ -1,10 +1,10 @@
 // Every sample log against its line of index.csv: runs, ranks, rows, sizes, type, peak bus bandwidth, smallest time.
 #include <gtest/gtest.h>
 
+#include "sim/observed/csv.hpp"
+#include "sim/observed/ingest_error.hpp"
 #include "tests/validate/ingest/support.hpp"
-#include "validate/ingest/csv.hpp"
 #include "validate/ingest/health.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

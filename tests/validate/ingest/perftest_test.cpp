@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/observed/csv.hpp"
+#include "sim/observed/ingest_error.hpp"
 #include "tests/validate/ingest/support.hpp"
-#include "validate/ingest/csv.hpp"
-#include "validate/ingest/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/observed/text.hpp"
 #include "validate/ingest/nccl_log.hpp"
-#include "validate/ingest/text.hpp"
 
 namespace fabricast {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "validate/ingest/ingest_error.hpp"
+#include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

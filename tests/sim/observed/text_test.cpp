@@ -1,4 +1,4 @@
-#include "validate/ingest/text.hpp"
+#include "sim/observed/text.hpp"
 
 #include <gtest/gtest.h>
 

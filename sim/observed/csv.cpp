@@ -1,11 +1,11 @@
-#include "validate/ingest/csv.hpp"
+#include "sim/observed/csv.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "validate/ingest/ingest_error.hpp"
-#include "validate/ingest/text.hpp"
+#include "sim/observed/ingest_error.hpp"
+#include "sim/observed/text.hpp"
 
 namespace fabricast {
 namespace {

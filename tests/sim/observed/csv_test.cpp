@@ -1,8 +1,8 @@
-#include "validate/ingest/csv.hpp"
+#include "sim/observed/csv.hpp"
 
 #include <gtest/gtest.h>
 
-#include "validate/ingest/ingest_error.hpp"
+#include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

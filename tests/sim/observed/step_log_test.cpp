@@ -1,11 +1,11 @@
-#include "validate/ingest/step_log.hpp"
+#include "sim/observed/step_log.hpp"
 
 #include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "validate/ingest/ingest_error.hpp"
+#include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
 namespace {

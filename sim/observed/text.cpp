@@ -1,4 +1,4 @@
-#include "validate/ingest/text.hpp"
+#include "sim/observed/text.hpp"
 
 #include <cctype>
 #include <charconv>
@@ -6,7 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "validate/ingest/ingest_error.hpp"
+#include "models/compute/math.hpp"
+#include "sim/observed/ingest_error.hpp"
 
 namespace fabricast {
 namespace {
@@ -127,7 +128,7 @@ std::optional<Printed> printed_number(std::string_view token) {
         std::from_chars(text.data(), text.data() + text.size(), exponent);
         place += exponent;
     }
-    number.error = 0.5 * std::pow(10.0, place);
+    number.error = 0.5 * math::pow(10.0, place);
     return number;
 }
 

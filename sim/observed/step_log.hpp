@@ -1,7 +1,4 @@
-// Step times from the log of a training job.
-//
-//   Megatron   ... iteration 120/ 500 | ... | elapsed time per iteration (ms): 14875.2 | ... | global batch size: 512 | ...
-//   CSV        a column step_s, iteration_ms, step_ms or iter_time_ms; with `iteration` where there is one
+// The step time of a training job, from its log (step_series.hpp reads it).
 //
 // The first iterations are warm-up and left out: the first tenth, at least one and at most 10. The median stands for the job.
 // Refused: a log without such lines, one that ends in a failure before a fifth iteration, times of 0.
