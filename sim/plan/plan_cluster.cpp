@@ -90,11 +90,11 @@ std::vector<std::unique_ptr<PlanCluster>> plan_clusters(const PlanSource& source
             if (gpus > 0) {
                 const Scenario one = source.load(joined(node, {"cluster.nodes=1"}));
                 if (gpus % one.node.gpus != 0)
-                    throw ScenarioError(fmt::format("{}: plan.gpus: {} GPUs are no whole number of {} with {} each; {} or "
-                                                    "{} are",
-                                                    source.file, gpus, one.node.name, one.node.gpus,
-                                                    gpus / one.node.gpus * one.node.gpus,
-                                                    (gpus / one.node.gpus + 1) * one.node.gpus));
+                    throw ScenarioError(
+                        fmt::format("{}: plan.gpus: {} GPUs are no whole number of {} with {} each; {} or "
+                                    "{} are",
+                                    source.file, gpus, one.node.name, one.node.gpus,
+                                    gpus / one.node.gpus * one.node.gpus, (gpus / one.node.gpus + 1) * one.node.gpus));
                 size.push_back(fmt::format("cluster.nodes={}", gpus / one.node.gpus));
             }
             for (const auto& nic : nics) {

@@ -25,9 +25,11 @@ public:
     const Cluster& cluster() const { return cluster_; }
     const CommModel& comm() const { return *comm_; }
     std::int64_t gpus() const { return std::int64_t{scenario_.nodes} * scenario_.node.gpus; }
-    std::int64_t nvlink_domain() const;               ///< GPUs that reach each other without the network
+    std::int64_t nvlink_domain() const;                            ///< GPUs that reach each other without the network
     double price() const { return scenario_.price_per_gpu_hour; }  ///< of a GPU-hour; 0: not known
-    const std::vector<std::string>& changes() const { return changes_; }  ///< "cluster.nodes=32": overrides that make it
+    const std::vector<std::string>& changes() const {
+        return changes_;
+    }  ///< "cluster.nodes=32": overrides that make it
 
 private:
     Scenario scenario_;

@@ -57,10 +57,9 @@ std::string_view schedule_word(Schedule schedule) {
 }  // namespace
 
 std::string_view dimension_name(Dimension dimension) {
-    constexpr std::string_view kNames[kDimensions] = {"cluster",     "tp",     "sp",           "cp",
-                                                      "cp exchange", "ep",     "pp",           "vpp",
-                                                      "schedule",    "batch",  "micro-batch",  "zero",
-                                                      "shard group", "recompute", "overlap", "order"};
+    constexpr std::string_view kNames[kDimensions] = {
+        "cluster",  "tp",    "sp",          "cp",   "cp exchange", "ep",        "pp",      "vpp",
+        "schedule", "batch", "micro-batch", "zero", "shard group", "recompute", "overlap", "order"};
     return kNames[at(dimension)];
 }
 
@@ -83,8 +82,8 @@ PlanSpace::PlanSpace(const PlanSpec& spec, const std::vector<std::unique_ptr<Pla
     }
     const std::int64_t layers = s.model.layers;
     tp_ = or_default(spec.tp, powers_of_two(std::min(domain, s.model.heads)));
-    cp_ = or_default(spec.cp, s.training.sequence < kLongSequence ? std::vector<std::int64_t>{1}
-                                                                  : powers_of_two(kMostContext));
+    cp_ = or_default(spec.cp,
+                     s.training.sequence < kLongSequence ? std::vector<std::int64_t>{1} : powers_of_two(kMostContext));
     std::vector<std::int64_t> stages;
     for (std::int64_t pp = 1; pp <= std::min({kMostStages, layers, most}); ++pp) {
         if (layers % pp == 0 || !light_ends(layers, pp).empty())
@@ -114,10 +113,10 @@ PlanSpace::PlanSpace(const PlanSpec& spec, const std::vector<std::unique_ptr<Pla
     distinct(recompute_);
     distinct(overlap_);
     distinct(order_);
-    const std::size_t counts[kDimensions] = {clusters.size(), tp_.size(),       sp_.size(),     cp_.size(),
-                                             context_.size(), ep_.size(),       pp_.size(),     vpp_.size(),
-                                             schedule_.size(), global_.size(),  micro_.size(),  zero_.size(),
-                                             shard_.size(),   recompute_.size(), overlap_.size(), order_.size()};
+    const std::size_t counts[kDimensions] = {clusters.size(),  tp_.size(),        sp_.size(),      cp_.size(),
+                                             context_.size(),  ep_.size(),        pp_.size(),      vpp_.size(),
+                                             schedule_.size(), global_.size(),    micro_.size(),   zero_.size(),
+                                             shard_.size(),    recompute_.size(), overlap_.size(), order_.size()};
     const auto plain = std::find_if(schedule_.begin(), schedule_.end(), [](Schedule schedule) {
         return schedule == Schedule::one_f_one_b || schedule == Schedule::gpipe;
     });
@@ -216,8 +215,8 @@ TrainingPlan PlanSpace::plan(const Choice& c, std::string& rule, std::string& wh
     const auto first = [&](Dimension d) { return c[plan::at(d)] == 0; };
     const bool chunked = l.schedule == Schedule::interleaved || l.schedule == Schedule::zb_v;
     const bool same = (l.tp == 1 && !first(Dimension::sp)) || (l.cp == 1 && !first(Dimension::context)) ||
-                      (l.pp == 1 && c[plan::at(Dimension::schedule)] != plain_schedule_) ||
-                      (l.vpp > 1 && !chunked) || (l.vpp == 1 && chunked && vpp_.size() > 1) ||
+                      (l.pp == 1 && c[plan::at(Dimension::schedule)] != plain_schedule_) || (l.vpp > 1 && !chunked) ||
+                      (l.vpp == 1 && chunked && vpp_.size() > 1) ||
                       (l.dp * l.cp == 1 && (!first(Dimension::zero) || !first(Dimension::overlap))) ||
                       ((l.zero == 0 || l.dp * l.cp == 1) && !first(Dimension::shard_group));
     if (same) {

@@ -13,8 +13,9 @@ namespace fabricast::plan {
 namespace {
 
 constexpr std::string_view kNames[kQuantities] = {
-    "gpus",         "tp",            "sp",     "cp",   "pp",  "vpp",          "ep",   "dp",   "zero",   "shard_group", "micro_batch",
-    "global_batch", "micro_batches", "memory", "step", "mfu", "tokens_per_s", "days", "cost", "bubble", "exposed"};
+    "gpus", "tp",   "sp",           "cp",          "pp",           "vpp",           "ep",
+    "dp",   "zero", "shard_group",  "micro_batch", "global_batch", "micro_batches", "memory",
+    "step", "mfu",  "tokens_per_s", "days",        "cost",         "bubble",        "exposed"};
 
 std::string trimmed(std::string_view text) {
     while (!text.empty() && text.front() == ' ')
@@ -46,8 +47,8 @@ Condition::Product Condition::product(const std::string& text, const std::string
             out.number *= *number;
         } else {
             std::vector<std::string> known(std::begin(kNames), std::end(kNames));
-            throw ScenarioError(fmt::format("{}: where `{}`: `{}` is neither a number nor one of {}{}", place, whole, factor,
-                                            listed(known), did_you_mean(factor, known)));
+            throw ScenarioError(fmt::format("{}: where `{}`: `{}` is neither a number nor one of {}{}", place, whole,
+                                            factor, listed(known), did_you_mean(factor, known)));
         }
         if (star == std::string_view::npos)
             return out;
@@ -62,10 +63,10 @@ Condition::Condition(const std::string& text, const std::string& place) : text_(
     constexpr std::string_view kSigns[] = {"<", "<=", ">", ">=", "=", "!="};
     const auto known = std::find(std::begin(kSigns), std::end(kSigns), sign == "==" ? "=" : sign);
     if (known == std::end(kSigns) || behind == std::string::npos)
-        throw ScenarioError(
-            fmt::format("{}: where `{}`: a condition compares two products, such as tp <= 8 or tp * pp <= 16; relations "
-                        "are <, <=, >, >=, = and !=",
-                        place, text_));
+        throw ScenarioError(fmt::format(
+            "{}: where `{}`: a condition compares two products, such as tp <= 8 or tp * pp <= 16; relations "
+            "are <, <=, >, >=, = and !=",
+            place, text_));
     relation_ = static_cast<Relation>(known - std::begin(kSigns));
     left_ = product(text.substr(0, at), text_, place);
     right_ = product(text.substr(behind), text_, place);
