@@ -136,7 +136,7 @@ std::vector<Swing> swings(const PlanCluster& cluster) {
         "memory bandwidth", "-20 %", "+20 %", [](Scenario& c, double f) { c.gpu.hbm_bytes_per_s *= f; }, 1 - kSwing,
         1 + kSwing);
     add(
-        "matrix products", "-20 %", "+20 %", [](Scenario& c, double f) { c.gpu.gemm.sustained /= f; }, 1 - kSwing,
+        "matrix products", "-20 %", "+20 %", [](Scenario& c, double f) { c.gpu.gemm.sustained *= f; }, 1 - kSwing,
         1 + kSwing);
     if (s.gpu_spread > 0)
         add(
