@@ -9,7 +9,7 @@
 
 #include "sim/cli/command_line.hpp"
 #include "sim/cli/forecast_options.hpp"
-#include "sim/plan/plan.hpp"
+#include "sim/plan/told.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/plan_views.hpp"
 #include "sim/scenario/calibration.hpp"
@@ -136,7 +136,7 @@ int plan_layouts(const Arguments& arguments) {
                    stderr);
     if (!result.ranking.empty())
         return kDone;
-    std::fputs(fmt::format("{}: {}\n", files.front(), nothing_left(result)).c_str(), stderr);
+    std::fputs(fmt::format("{}: {}\n", files.front(), plan::nothing_left(result)).c_str(), stderr);
     const auto memory = result.found.removed.find("memory");
     return memory != result.found.removed.end() && result.found.rows.empty() ? kJobFailed : kBadInput;
 }

@@ -41,6 +41,11 @@ void distinct(std::vector<T>& values) {
 bool overlaps_gradients(const std::string& word) { return word == "gradients" || word == "both"; }
 bool overlaps_parameters(const std::string& word) { return word == "parameters" || word == "both"; }
 
+std::string overlap_word(const TrainingPlan& p) {
+    return p.overlap_grad_reduce ? (p.overlap_param_gather ? "both" : "gradients")
+                                 : (p.overlap_param_gather ? "parameters" : "none");
+}
+
 std::string_view schedule_word(Schedule schedule) {
     switch (schedule) {
         case Schedule::gpipe: return "gpipe";
@@ -107,6 +112,8 @@ PlanSpace::PlanSpace(const PlanSpec& spec, const std::vector<std::unique_ptr<Pla
     order_ = or_default(spec.order, {s.training.layout.order});
     context_ = or_default(spec.context, {s.training.context});
     sp_ = or_default(spec.sp, {true});
+    if (s.layout_given)
+        add_own(s.training, spec);
     for (std::vector<std::int64_t>* list : {&tp_, &cp_, &pp_, &vpp_, &ep_, &global_, &micro_, &zero_, &shard_})
         distinct(*list);
     distinct(schedule_);
@@ -126,6 +133,27 @@ PlanSpace::PlanSpace(const PlanSpec& spec, const std::vector<std::unique_ptr<Pla
         counts_[d] = static_cast<std::uint32_t>(counts[d]);
         size_ *= counts[d];
     }
+}
+
+// The layout of the scenario is among the others, unless `plan:` says which values there are.
+void PlanSpace::add_own(const TrainingPlan& p, const PlanSpec& spec) {
+    const Layout& l = p.layout;
+    const auto add = [](auto& list, const auto& given, const auto& value) {
+        if (given.empty() && std::find(list.begin(), list.end(), value) == list.end())
+            list.push_back(value);
+    };
+    add(tp_, spec.tp, l.tp);
+    add(sp_, spec.sp, l.sequence_parallel || l.tp == 1);
+    add(cp_, spec.cp, l.cp);
+    add(pp_, spec.pp, l.pp);
+    add(vpp_, spec.vpp, l.vpp);
+    add(ep_, spec.ep, l.ep);
+    add(schedule_, spec.schedule, l.schedule);
+    add(micro_, spec.micro_batch, p.micro_batch);
+    add(zero_, spec.zero, std::int64_t{l.zero});
+    add(shard_, spec.shard_group, l.shard_group);
+    add(recompute_, spec.recompute, p.recompute);
+    add(overlap_, spec.overlap, overlap_word(p));
 }
 
 Choice PlanSpace::at(std::uint64_t index) const {
@@ -247,8 +275,6 @@ bool PlanSpace::find(const TrainingPlan& p, std::uint32_t cluster, Choice& choic
     choice = {};
     choice[0] = cluster;
     choice[plan::at(Dimension::schedule)] = plain_schedule_;
-    const std::string overlap = p.overlap_grad_reduce ? (p.overlap_param_gather ? "both" : "gradients")
-                                                      : (p.overlap_param_gather ? "parameters" : "none");
     return place(tp_, l.tp, Dimension::tp) && (l.tp == 1 || place(sp_, l.sequence_parallel, Dimension::sp)) &&
            place(cp_, l.cp, Dimension::cp) && (l.cp == 1 || place(context_, p.context, Dimension::context)) &&
            place(ep_, l.ep, Dimension::ep) && place(pp_, l.pp, Dimension::pp) && place(vpp_, l.vpp, Dimension::vpp) &&
@@ -257,8 +283,8 @@ bool PlanSpace::find(const TrainingPlan& p, std::uint32_t cluster, Choice& choic
            place(micro_, p.micro_batch, Dimension::micro_batch) &&
            place(zero_, std::int64_t{l.zero}, Dimension::zero) &&
            place(shard_, l.shard_group, Dimension::shard_group) &&
-           place(recompute_, p.recompute, Dimension::recompute) && place(overlap_, overlap, Dimension::overlap) &&
-           place(order_, l.order, Dimension::order);
+           place(recompute_, p.recompute, Dimension::recompute) &&
+           place(overlap_, overlap_word(p), Dimension::overlap) && place(order_, l.order, Dimension::order);
 }
 
 }  // namespace fabricast::plan

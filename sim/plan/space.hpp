@@ -11,6 +11,8 @@
 //   micro_batch   1, 2, 4, 8              zero  1, 3         recompute  none, selective, full
 //   schedule      1f1b, interleaved       overlap  both      sp  true  cp_exchange, order, global_batch, the scenario's
 //
+// Where the scenario states a layout its values are added to these defaults.
+//
 // A choice is left out by the first rule it breaks, in this order: `same` (another choice is the same job), `gpus`, what
 // check_layout says by its field, the conditions of `where` on what is known without a run.
 #pragma once
@@ -71,6 +73,7 @@ public:
 
 private:
     TrainingPlan raw(const Choice& choice) const;
+    void add_own(const TrainingPlan& plan, const PlanSpec& spec);
 
     const std::vector<std::unique_ptr<PlanCluster>>& clusters_;
     std::vector<std::int64_t> tp_, cp_, pp_, vpp_, ep_, micro_, global_, zero_, shard_;

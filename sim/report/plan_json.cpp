@@ -28,7 +28,7 @@ ordered_json layout_json(const PlanResult& r, std::uint32_t cluster, const Train
     return {{"layout", report::plan_layout_text(p)},
             {"cluster", r.space->value_text(plan::Dimension::cluster, cluster)},
             {"gpus", r.clusters[cluster]->gpus()},
-            {"set", plan_overrides(r, cluster, p)}};
+            {"set", plan::plan_overrides(r, cluster, p)}};
 }
 
 ordered_json row_json(const PlanResult& r, const PlanRow& row) {
@@ -76,13 +76,13 @@ std::string plan_json(const PlanResult& r) {
     ordered_json removed = ordered_json::array();
     for (const auto& [rule, gone] : r.found.removed)
         removed.push_back(
-            {{"rule", rule}, {"means", report::rule_text(rule)}, {"layouts", gone.count}, {"example", gone.example}});
+            {{"rule", rule}, {"means", plan::rule_text(rule)}, {"layouts", gone.count}, {"example", gone.example}});
     json["space"] = {{"layouts", r.found.size},
                      {"looked_at", r.found.looked_at},
                      {"simulated", r.rows().size()},
                      {"cut_by_lower_bound", r.found.cut},
                      {"removed", removed}};
-    if (const std::string empty = nothing_left(r); !empty.empty())
+    if (const std::string empty = plan::nothing_left(r); !empty.empty())
         json["nothing_left"] = empty;
     ordered_json ranking = ordered_json::array(), front = ordered_json::array();
     for (std::size_t i = 0; i < r.ranking.size() && i < static_cast<std::size_t>(r.spec.top); ++i) {

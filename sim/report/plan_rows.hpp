@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/plan/plan.hpp"
+#include "sim/plan/told.hpp"
 #include "sim/report/interval.hpp"
 
 namespace fabricast::report {
@@ -15,8 +16,6 @@ StepInterval interval_of(const plan::PlanResult& result, const plan::PlanRow& ro
 bool is_tie(const plan::PlanResult& result, const plan::PlanRow& a, const plan::PlanRow& b);
 /// "tp 8 sp, pp 2, dp 64, zero 1; micro-batch 1, recompute selective" without what is usual.
 std::string plan_layout_text(const TrainingPlan& plan);
-/// "layouts that do not divide the GPUs" of a rule.
-std::string rule_text(const std::string& rule);
 bool has_price(const plan::PlanResult& result);
 
 }  // namespace fabricast::report

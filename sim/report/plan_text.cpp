@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "sim/report/page.hpp"
 #include "sim/report/plan_rows.hpp"
@@ -14,7 +15,7 @@ using namespace report;
 using plan::PlanResult;
 using plan::PlanRow;
 
-constexpr std::size_t kPageColumns = 160, kMostClasses = 24;
+constexpr std::size_t kPageColumns = 170, kMostClasses = 24;
 
 std::string cluster_text(const PlanResult& r, std::uint32_t c) {
     return r.space->value_text(plan::Dimension::cluster, c);
@@ -28,7 +29,7 @@ public:
 
     std::string print() {
         title();
-        if (const std::string empty = nothing_left(r_); !empty.empty()) {
+        if (const std::string empty = plan::nothing_left(r_); !empty.empty()) {
             for (const std::string& line : wrap(empty, kPageColumns))
                 page_.add(line, Paint::bad).end();
             removed();
@@ -172,8 +173,6 @@ private:
         }
         if (c.at_least > 0)
             return fmt::format("at least {}, by the lower bound of its best", signed_percent(c.at_least));
-        if (!c.removed.empty())
-            return fmt::format("none left: {} of {} {}", c.by_rule, c.layouts, rule_text(c.removed));
         return "none ran";
     }
 
@@ -183,16 +182,28 @@ private:
         page_.heading("Why the others lost: the best of each class against the first");
         Table table("llrl");
         table.row({"", "", "layouts", "behind the first"});
-        std::size_t shown = 0;
+        // What has no layout at all for one reason shares a line.
+        std::map<std::pair<plan::Dimension, std::string>, std::pair<std::string, std::uint64_t>> gone;
+        std::size_t shown = 0, more = 0;
         for (const plan::ClassLoss& c : r_.classes) {
-            if (shown++ == kMostClasses)
-                break;
-            table.row({std::string(plan::dimension_name(c.dimension)), r_.space->value_text(c.dimension, c.value),
-                       std::to_string(c.layouts), reason(c)});
+            const std::string value = r_.space->value_text(c.dimension, c.value);
+            if (!c.best && !(c.at_least > 0) && !c.removed.empty()) {
+                auto& [values, layouts] = gone[{c.dimension, c.removed}];
+                values += (values.empty() ? "" : ", ") + value;
+                layouts += c.layouts;
+            } else if (shown++ < kMostClasses) {
+                table.row(
+                    {std::string(plan::dimension_name(c.dimension)), value, std::to_string(c.layouts), reason(c)});
+            } else {
+                ++more;
+            }
         }
+        for (const auto& [key, entry] : gone)
+            table.row({std::string(plan::dimension_name(key.first)), clip(entry.first, 24),
+                       std::to_string(entry.second), "none left, most of them: " + plan::rule_text(key.second)});
         table.print(page_);
-        if (r_.classes.size() > kMostClasses)
-            page_.add(fmt::format("and {} more, all in --json", r_.classes.size() - kMostClasses), Paint::dim).end();
+        if (more > 0)
+            page_.add(fmt::format("and {} more, all in --json", more), Paint::dim).end();
     }
 
     void sensitivity() {
@@ -266,7 +277,7 @@ private:
             table.row(
                 {std::to_string(r_.found.cut), "slower than the ranking by their lower bound, not simulated", ""});
         for (const auto& [rule, gone] : r_.found.removed)
-            table.row({std::to_string(gone.count), rule_text(rule), clean(gone.example)});
+            table.row({std::to_string(gone.count), plan::rule_text(rule), clean(gone.example)});
         table.print(page_);
     }
 

@@ -13,11 +13,4 @@ std::string plan_text(const plan::PlanResult& result, bool color, bool unicode =
 /// schema_version 1, keys in fixed order, trailing newline.
 std::string plan_json(const plan::PlanResult& result);
 
-/// Why no layout is left, as sentences; empty where one is.
-std::string nothing_left(const plan::PlanResult& result);
-
-/// "--tp 8", "training.layout.tp=8": the overrides of `run` that make the row.
-std::vector<std::string> plan_overrides(const plan::PlanResult& result, std::uint32_t cluster,
-                                        const TrainingPlan& layout);
-
 }  // namespace fabricast
