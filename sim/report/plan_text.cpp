@@ -15,7 +15,7 @@ using namespace report;
 using plan::PlanResult;
 using plan::PlanRow;
 
-constexpr std::size_t kPageColumns = 170, kMostClasses = 24;
+constexpr std::size_t kPageColumns = 190, kMostClasses = 24;
 
 std::string cluster_text(const PlanResult& r, std::uint32_t c) {
     return r.space->value_text(plan::Dimension::cluster, c);

@@ -7,7 +7,7 @@
 
 namespace fabricast {
 
-/// Text of at most 160 columns.
+/// Text of at most 190 columns.
 std::string plan_text(const plan::PlanResult& result, bool color, bool unicode = true);
 
 /// schema_version 1, keys in fixed order, trailing newline.
