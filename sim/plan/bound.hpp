@@ -20,7 +20,6 @@
 
 #include <array>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "sim/plan/plan_cluster.hpp"

@@ -135,7 +135,10 @@ private:
             page_.add("cannot run on the first cluster: " + clean(y.refused), Paint::warn).end();
             return;
         }
-        const PlanRow& first = row(r_.ranking.front());
+        // The best of the same cluster; where none meets the conditions, the first.
+        const auto beside = std::find_if(r_.ranking.begin(), r_.ranking.end(),
+                                         [&](std::size_t i) { return row(i).cluster == y.cluster; });
+        const PlanRow& first = row(beside == r_.ranking.end() ? r_.ranking.front() : *beside);
         page_.add(plan_layout_text(y.plan));
         if (several())
             page_.add(" on " + cluster_text(r_, y.cluster));
@@ -146,8 +149,9 @@ private:
         else if (!y.evaluation.ran())
             page_.add("; does not run: " + clean(y.evaluation.failure), Paint::bad);
         else
-            page_.add(fmt::format("; {}, MFU {}, {:.2f} days: the first above takes {} of its time",
+            page_.add(fmt::format("; {}, MFU {}, {:.2f} days; the best{} takes {} of its time",
                                   duration(y.figures.step_s), percent(y.figures.mfu), y.figures.days,
+                                  several() && beside != r_.ranking.end() ? " there" : "",
                                   percent(first.figures.days / y.figures.days)));
         page_.end();
         if (!y.change.empty())
