@@ -110,6 +110,7 @@ private:
         return (held.dense + dense_.ranks - 1) / dense_.ranks + (held.expert + experts_.ranks - 1) / experts_.ranks;
     }
     void reduce_at_end();
+    void wait_for_tensor_traffic();
     void optimizer();
     void schedule_block(const ScheduleBlock& block);
     void deferred_head();

@@ -359,6 +359,22 @@ void StageBuilder::copy_shards() {
     host_work(software_.host_per_shard_s * static_cast<double>(tensors * dense_.ranks), "shard copies");
 }
 
+// The gradients of the step rest on all tensor-parallel traffic, also on what runs beside the last segment.
+void StageBuilder::wait_for_tensor_traffic() {
+    std::uint32_t behind = 1;  // of the last repeat inside the step
+    for (std::uint32_t n = 1; n < t_.nodes.size(); ++n) {
+        if (t_.nodes[n].kind == program::Node::Kind::repeat)
+            behind = std::max(behind, t_.nodes[n].end);
+    }
+    for (auto n = static_cast<std::uint32_t>(t_.nodes.size()); n-- > behind;) {
+        if (t_.nodes[n].kind == program::Node::Kind::operation &&
+            t_.operations[t_.nodes[n].operation].stream == kTensor) {
+            next_waits_.push_back(n);
+            return;
+        }
+    }
+}
+
 // Reductions that were not hidden behind the backward pass, and those of gradients shared by two stages.
 void StageBuilder::reduce_at_end() {
     const bool late = data_parallel_ && !sharded_ && layout_.zero != 2 && plan_.reduce_every == ReduceEvery::step &&
@@ -392,6 +408,7 @@ void StageBuilder::reduce_at_end() {
         collective(kNorm, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other, Phase::reduce,
                    {last_main_});
     } else if (plan_.clip_gradients && members > 1) {
+        wait_for_tensor_traffic();
         collective(kCompute, Slot::norm, Collective::all_reduce, 4, "gradient norm", Account::comm_other,
                    Phase::reduce);
         t_.operations.back().host_sync = true;

@@ -1,7 +1,7 @@
 #include "models/program/sole_groups.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 namespace fabricast::program {
@@ -79,10 +79,14 @@ private:
     std::vector<std::vector<std::uint32_t>> known_;  ///< [pass, node][stream] one past the latest position over
 };
 
-// Communication of one template that may overlap a border: transfers and collectives as a flag, halves of messages by slot.
+// How a message stands to the borders: it may end behind the next one, may begin before the last one; where it is in the step.
+constexpr std::uint8_t kEnds = 1, kBegins = 2, kLoose = kEnds | kBegins, kBefore = 4, kBehind = 8;
+
+// Communication of one template against the borders: transfers and collectives that may overlap one as a flag, halves of
+// messages by slot.
 struct Loose {
     bool other = false;
-    std::set<std::pair<std::uint16_t, bool>> halves;  ///< (peer slot, sends)
+    std::map<std::pair<std::uint16_t, bool>, std::uint8_t> halves;  ///< (peer slot, sends)
 };
 
 // Calls of the slot against everything else in the template.
@@ -101,27 +105,45 @@ Loose around(const Program& p, const Template& t, std::uint32_t slot) {
     }
     const bool ordered = order.followed() && std::none_of(borders.begin(), borders.end(),
                                                           [&](std::uint32_t b) { return order.repeated_inside(b); });
-    const auto apart = [&](std::uint32_t n, std::uint32_t border) {
-        for (std::uint32_t pass = 0; pass < order.passes(); ++pass) {
-            if (!(n < border ? order.over(n, pass, border, pass) : order.over(border, pass, n, pass)))
-                return false;
-        }
-        if (order.passes() == 1)
-            return true;
-        return n < border ? order.over(border, 0, n, 1) : order.over(n, 0, border, 1);
+    const bool repeats = order.passes() == 2;
+    // `first` is over when `then` begins, in every pass.
+    const auto over = [&](std::uint32_t first, std::uint32_t then) {
+        return order.over(first, 0, then, 0) && (!repeats || order.over(first, 1, then, 1));
+    };
+    const auto against = [&](std::uint32_t n, std::uint32_t border) {
+        const bool before = n < border;
+        const bool ends = before ? over(n, border) : !repeats || order.over(n, 0, border, 1);
+        const bool begins = before ? !repeats || order.over(border, 0, n, 1) : over(border, n);
+        return static_cast<std::uint8_t>((before ? kBefore : kBehind) | (ends ? 0 : kEnds) | (begins ? 0 : kBegins));
     };
     for (const std::uint32_t n : others) {
-        if (ordered && std::all_of(borders.begin(), borders.end(), [&](std::uint32_t b) { return apart(n, b); }))
-            continue;
+        std::uint8_t stands = ordered ? 0 : kLoose | kBefore | kBehind;
+        for (const std::uint32_t border : borders) {
+            if (ordered)
+                stands |= against(n, border);
+        }
+        if (borders.size() > 1)  // between two: on both sides
+            stands |= kBefore | kBehind;
         const Operation& op = t.operations[t.nodes[n].operation];
         if (op.kind != OpKind::p2p_batch) {
-            out.other = true;
+            out.other = out.other || (stands & kLoose) != 0;
             continue;
         }
         for (const MessageHalf& half : p.batches[op.payload].halves)
-            out.halves.insert({half.peer_slot, half.is_send});
+            out.halves[{half.peer_slot, half.is_send}] |= stands;
     }
     return out;
+}
+
+// Neither the sender nor the receiver tells that the message keeps clear of the borders. The k-th message of a step is the
+// k-th on both sides; where all of them are on one side of the border in both templates, one may tell that it is over
+// before and the other that it begins behind. Otherwise one side has to tell both.
+bool may_overlap(std::uint8_t send, std::uint8_t receive) {
+    constexpr std::uint8_t kSides = kBefore | kBehind;
+    const std::uint8_t side = send & kSides;
+    if (side == (receive & kSides) && side != kSides)
+        return (send & receive & kLoose) != 0;
+    return (send & kLoose) != 0 && (receive & kLoose) != 0;
 }
 
 bool has_to_itself(const Program& p, std::uint32_t g) {
@@ -144,24 +166,27 @@ bool has_to_itself(const Program& p, std::uint32_t g) {
         loose[t] = around(p, p.templates[t], slots[t]);
         if (loose[t].other)
             return false;
-        messages = messages || !loose[t].halves.empty();
+        for (const auto& [half, stands] : loose[t].halves)
+            messages = messages || (stands & kLoose) != 0;
     }
     if (!messages)
         return true;
     for (std::uint32_t r = 0; r < p.ranks.size(); ++r) {
         const Rank& rank = p.ranks[r];
-        for (const auto& [slot, sends] : loose[rank.tmpl].halves) {
-            if (!sends)
+        for (const auto& [half, stands] : loose[rank.tmpl].halves) {
+            if (!half.second || (stands & kLoose) == 0)
                 continue;  // a message needs its send
-            const Peer& peer = rank.peers[slot];
+            const Peer& peer = rank.peers[half.first];
             if (peer.slots != 0)
                 return false;  // buffered: goes without its receive
             const Rank& to = p.ranks[peer.rank];
             for (std::uint16_t back = 0; back < to.peers.size(); ++back) {
                 const Peer& from = to.peers[back];
-                if (from.rank == r &&
-                    (from.receive_channel == kNone ? from.channel : from.receive_channel) == peer.channel &&
-                    loose[to.tmpl].halves.contains({back, false}))
+                if (from.rank != r ||
+                    (from.receive_channel == kNone ? from.channel : from.receive_channel) != peer.channel)
+                    continue;
+                const auto at = loose[to.tmpl].halves.find({back, false});
+                if (at != loose[to.tmpl].halves.end() && may_overlap(stands, at->second))
                     return false;
             }
         }

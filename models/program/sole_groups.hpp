@@ -7,7 +7,8 @@
 //
 // Proof by template: what an operation knows to be over when it begins is what its stream's predecessor and its waits knew,
 // and these themselves, as one position a stream; the step is followed through twice, its inner repeats once. A message is
-// ordered by the sender or, where it needs its receive, by the receiver. What is not proven counts as overlapping.
+// ordered by the sender or, where it needs its receive, by the receiver; one of them may tell that it is over before, the
+// other that it begins behind. What is not proven counts as overlapping.
 #pragma once
 
 #include <cstdint>

@@ -21,11 +21,13 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<Verb, 11> kVerbs = {{
+constexpr std::array<Verb, 12> kVerbs = {{
     {"run", "forecast a training step: time, MFU, where the rest goes, memory, days, cost", run, run_options},
     {"explain", "why a step takes what it takes: causes that add up, and what if one were free", explain,
      explain_options},
     {"compare", "two scenarios side by side: what differs and what it costs", compare, compare_options},
+    {"plan", "search the layouts of a scenario, rank and price them, say why the rest lost", plan_layouts,
+     plan_options},
     {"report", "a stored result.json as a page, Markdown, CSV or Prometheus text", report, report_options},
     {"nccl", "the table nccl-tests would print on a cluster, with what limits each size", nccl, nccl_options},
     {"topo", "what a machine or fabric is, from its own files or a scenario", topo, topo_options},
@@ -56,7 +58,8 @@ std::string main_help() {
         "  fabricast run my.yaml --output result.json            everything, for programs\n"
         "  fabricast run my.yaml --output report.html            a page to read and mail\n"
         "  fabricast explain my.yaml                             where the rest of the MFU goes, and why\n"
-        "  fabricast compare before.yaml after.yaml              two scenarios side by side\n\n"
+        "  fabricast compare before.yaml after.yaml              two scenarios side by side\n"
+        "  fabricast plan my.yaml --gpus 256,512,1024            the layouts that are fastest and cheapest\n\n"
         "exit codes: 0 done, 1 an `expect:` failed, 2 bad input, 3 the simulated job failed, 70 a bug\n";
     return text;
 }

@@ -28,6 +28,8 @@ public:
             return fail(value, fmt::format("the value is missing; {}", wanted()));
         if (field_.kind == FieldKind::range || field_.kind == FieldKind::numbers)
             return read_list(value, answer);
+        if (field_.kind == FieldKind::integers || field_.kind == FieldKind::words)
+            return read_items(value, answer);
         if (value.kind != Value::Kind::scalar)
             return fail(value, fmt::format("is {}, but {}", value.what(), wanted()));
         answer.text = value.text;
@@ -71,6 +73,10 @@ private:
             case FieldKind::preset: return fmt::format("it needs one of {}", listed(allowed_words(field_)));
             case FieldKind::range: return "it needs [low, high]";
             case FieldKind::numbers: return "it needs a list of numbers, such as [2, 4, 6]";
+            case FieldKind::integers: return "it needs a list of whole numbers, such as [2, 4, 8]";
+            case FieldKind::words:
+                return field_.allowed.empty() ? std::string("it needs a list of texts")
+                                              : fmt::format("it needs a list of {}", listed(allowed_words(field_)));
         }
         return {};
     }
@@ -158,6 +164,29 @@ private:
             if (word == value.text)
                 return true;
         return fail_typed(value, fmt::format("is not one of {}{}", listed(words), did_you_mean(value.text, words)));
+    }
+    // A list of scalars, or one.
+    bool read_items(const Value& value, Answer& answer) {
+        const bool one = value.kind == Value::Kind::scalar;
+        if (!one && (value.kind != Value::Kind::list || value.items.empty()))
+            return fail(value, fmt::format("is {}, but {}", value.what(), wanted()));
+        for (std::size_t i = 0; i < (one ? 1 : value.items.size()); ++i) {
+            const Value& item = one ? value : value.items[i];
+            if (item.kind != Value::Kind::scalar)
+                return fail(item, fmt::format("is {} in the list, but {}", item.what(), wanted()));
+            Answer single;
+            const bool good = field_.kind == FieldKind::integers ? read_integer(item, single)
+                              : !field_.allowed.empty()          ? read_word(item, single)
+                                                                 : !item.text.empty() || fail(item, wanted());
+            if (!good)
+                return false;
+            answer.numbers.push_back(single.number);
+            answer.words.push_back(item.text);
+            answer.text += (answer.text.empty() ? "" : ", ") + item.text;
+        }
+        if (field_.kind == FieldKind::words)
+            answer.numbers.clear();
+        return true;
     }
     bool read_list(const Value& value, Answer& answer) {
         const bool range = field_.kind == FieldKind::range;

@@ -25,7 +25,8 @@ struct Answer {
     bool flag = false;
     Dimension dimension = Dimension::none;
     std::string unit;             ///< as typed; currency of a price
-    std::vector<double> numbers;  ///< range, numbers
+    std::vector<double> numbers;  ///< range, numbers, integers
+    std::vector<std::string> words;
 };
 
 class Answers {

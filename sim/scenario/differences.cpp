@@ -32,6 +32,8 @@ bool same(const Answer& a, const Answer& b) {
         case FieldKind::number: return a.number == b.number;
         case FieldKind::integer: return a.integer == b.integer;
         case FieldKind::flag: return a.flag == b.flag;
+        case FieldKind::words: return a.words == b.words;
+        case FieldKind::integers:
         case FieldKind::numbers:
         case FieldKind::range: return a.numbers == b.numbers;
         default: return false;

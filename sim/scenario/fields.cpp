@@ -439,6 +439,7 @@ std::span<const Field> fields() {
     static const std::vector<Field> all = [] {
         std::vector<Field> joined(std::begin(kFieldsUpToRun), std::end(kFieldsUpToRun));
         joined.insert(joined.end(), run_fields().begin(), run_fields().end());
+        joined.insert(joined.end(), plan_fields().begin(), plan_fields().end());
         joined.insert(joined.end(), std::begin(kFieldsBehindRun), std::end(kFieldsBehindRun));
         return joined;
     }();
@@ -475,7 +476,7 @@ std::vector<std::string> child_names(std::string_view path) {
 }
 
 std::vector<std::string> allowed_words(const Field& field) {
-    if (field.kind == FieldKind::preset) {
+    if (field.kind == FieldKind::preset || field.allowed == "nodes") {
         if (field.allowed == "nodes")
             return names_of(Catalogue::builtin().nodes());
         if (field.allowed == "gpus")

@@ -25,10 +25,12 @@ enum class FieldKind : std::uint8_t {
     integer,
     number,
     quantity,
-    choice,   ///< one of `allowed`
-    preset,   ///< a name in the catalogue that `allowed` names
-    range,    ///< [low, high]
-    numbers,  ///< list of positive numbers
+    choice,    ///< one of `allowed`
+    preset,    ///< a name in the catalogue that `allowed` names
+    range,     ///< [low, high]
+    numbers,   ///< list of positive numbers
+    integers,  ///< list of whole numbers; a single one will do
+    words,     ///< list of texts, of `allowed` where it is set; a single one will do
 };
 
 enum class Use : std::uint8_t {
@@ -54,7 +56,8 @@ struct Field {
 };
 
 std::span<const Field> fields();
-std::span<const Field> run_fields();  ///< the part below run and faults
+std::span<const Field> run_fields();   ///< the part below run and faults
+std::span<const Field> plan_fields();  ///< the part below plan
 
 /// nullptr when unknown. Wildcards match ("comm.env.NCCL_ALGO" finds "comm.env.*").
 const Field* find_field(std::string_view path);

@@ -26,6 +26,10 @@ void fill_comm(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_job(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_faults_of_step(const Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_run(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void fill_plan(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+Schedule schedule_from(std::string_view word);  ///< words of the field table
+Recompute recompute_from(std::string_view word);
+ContextExchange context_from(std::string_view word);
 /// Need model, training and the tokens of the run. fill_faults is a part of fill_campaign.
 void fill_campaign(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_faults(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);

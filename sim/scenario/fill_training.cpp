@@ -124,14 +124,16 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     l.ep = answers.get("training.layout.ep").integer;
     l.etp = answers.get("training.layout.etp").integer;
     l.shard_group = answers.get("training.layout.shard_group").integer;
-    const std::string& exchange = answers.get("training.layout.cp_exchange").text;
-    s.training.context = exchange == "ulysses"      ? ContextExchange::ulysses
-                         : exchange == "all_gather" ? ContextExchange::all_gather
-                                                    : ContextExchange::ring;
+    s.training.context = context_from(answers.get("training.layout.cp_exchange").text);
     s.training.context_balanced = answers.get("training.layout.cp_balanced").flag;
     l.zero = static_cast<int>(answers.get("training.layout.zero").integer);
     l.order = answers.get("training.layout.order").text;
+    s.layout_given = answers.given("training.layout") != nullptr;
     const std::int64_t gpus = std::int64_t{s.nodes} * s.node.gpus;
+    if (s.layout_open) {
+        l.dp = std::max<std::int64_t>(1, gpus / std::max<std::int64_t>(1, l.tp * l.cp * l.pp));
+        return;
+    }
     const __int128 wide = static_cast<__int128>(l.tp) * l.cp * l.pp;
     const Place place = answers.place("training.layout");
     const std::string cluster =
@@ -168,16 +170,6 @@ void fill_layout(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     }
 }
 
-Schedule schedule_from(const std::string& word) {
-    return word == "gpipe"         ? Schedule::gpipe
-           : word == "interleaved" ? Schedule::interleaved
-           : word == "zb-h1"       ? Schedule::zb_h1
-           : word == "zb-h2"       ? Schedule::zb_h2
-           : word == "zb-v"        ? Schedule::zb_v
-           : word == "dual-pipe"   ? Schedule::dual_pipe
-                                   : Schedule::one_f_one_b;
-}
-
 void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     TrainingPlan& t = s.training;
     t.layout.schedule = schedule_from(answers.get("training.schedule").text);
@@ -189,10 +181,7 @@ void fill_schedule(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         t.layout.schedule = Schedule::interleaved;
         s.notes.push_back(fmt::format("training.schedule: 1f1b with vpp {} is the interleaved schedule", t.layout.vpp));
     }
-    const std::string& recompute = answers.get("training.recompute").text;
-    t.recompute = recompute == "full"        ? Recompute::full
-                  : recompute == "selective" ? Recompute::selective
-                                             : Recompute::none;
+    t.recompute = recompute_from(answers.get("training.recompute").text);
     t.recompute_layers = answers.get("training.recompute_layers").integer;
     const std::string& dispatch = answers.get("training.moe.dispatch").text;
     t.dispatch = dispatch == "node_aware"   ? ExpertDispatch::node_aware
@@ -275,6 +264,26 @@ void fill_packed(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
 
 }  // namespace
 
+Schedule schedule_from(std::string_view word) {
+    return word == "gpipe"         ? Schedule::gpipe
+           : word == "interleaved" ? Schedule::interleaved
+           : word == "zb-h1"       ? Schedule::zb_h1
+           : word == "zb-h2"       ? Schedule::zb_h2
+           : word == "zb-v"        ? Schedule::zb_v
+           : word == "dual-pipe"   ? Schedule::dual_pipe
+                                   : Schedule::one_f_one_b;
+}
+
+Recompute recompute_from(std::string_view word) {
+    return word == "full" ? Recompute::full : word == "selective" ? Recompute::selective : Recompute::none;
+}
+
+ContextExchange context_from(std::string_view word) {
+    return word == "ulysses"      ? ContextExchange::ulysses
+           : word == "all_gather" ? ContextExchange::all_gather
+                                  : ContextExchange::ring;
+}
+
 bool fill_training(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (!answers.given("training")) {
         missing(answers, "training", "; it needs at least sequence and global_batch", diagnostics);
@@ -290,6 +299,8 @@ bool fill_training(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (!diagnostics.ok())
         return false;
     fill_compression(answers, s, diagnostics);
+    if (s.layout_open)
+        return diagnostics.ok();
     std::string field;
     const std::string problem = check_layout(s.model, s.training, std::int64_t{s.nodes} * s.node.gpus, field);
     if (!problem.empty())

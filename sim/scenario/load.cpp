@@ -50,6 +50,7 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name, const 
     Scenario s;
     s.file = name;
     s.calibration = std::move(calibration);
+    s.layout_open = scope == Scope::plan;
     Diagnostics diagnostics;
     Answers answers = check(root, diagnostics, s.notes);
     diagnostics.throw_if_any();
@@ -70,10 +71,11 @@ Scenario parse_scenario(const std::string& yaml, const std::string& name, const 
         fill_training(answers, s, diagnostics);
     if (cluster)
         fill_comm(answers, s, diagnostics);
-    if (diagnostics.ok())
+    if (diagnostics.ok() && scope != Scope::plan)
         fill_job(answers, s, diagnostics);
     fill_run(answers, s, diagnostics);
-    if (diagnostics.ok())
+    fill_plan(answers, s, diagnostics);
+    if (diagnostics.ok() && scope != Scope::plan)
         fill_campaign(answers, s, diagnostics);
     if (!answers.given("training") && !(cluster && model))
         missing(answers, "training", "", diagnostics);

@@ -17,6 +17,7 @@
 #include "models/parallel/layout.hpp"
 #include "models/transformer/architecture.hpp"
 #include "sim/scenario/job_plan.hpp"
+#include "sim/scenario/plan_spec.hpp"
 #include "sim/scenario/run_plan.hpp"
 #include "topologies/builders/grid.hpp"
 #include "topologies/builders/hand_made.hpp"
@@ -104,6 +105,9 @@ struct Scenario {
         std::string where;
     };
     std::vector<Expectation> expect;
+    PlanSpec plan;
+    bool layout_given = false;   ///< training.layout was typed
+    bool layout_open = false;    ///< loaded to plan: the layout need not fit the cluster
     std::string expect_outcome;  ///< "ok", "out_of_memory", "deadlock", "stuck", "hang" ...; empty = not stated
     std::uint64_t seed = 1;
     Picoseconds quantum = 0;                         ///< the network is solved at most so often; 0 = exact
@@ -112,8 +116,9 @@ struct Scenario {
     std::vector<std::string> notes;  ///< accepted keys that this version does not use yet, and the like
 };
 
-/// cluster: a file without `model` and `training` will do; what it has is read and checked all the same.
-enum class Scope : std::uint8_t { step, cluster };
+/// cluster: a file without `model` and `training` will do; what it has is read and checked all the same. plan: the layout is
+/// a beginning and need not fit; data and faults are not read.
+enum class Scope : std::uint8_t { step, cluster, plan };
 
 /// Throws ScenarioError. `overrides`: "training.layout.tp=4" each. A calibration that has nothing for this cluster and stack
 /// is told in the notes.

@@ -86,6 +86,16 @@ Json value_schema(const Field& field) {
         case FieldKind::quantity: schema = quantity_schema(field); break;
         case FieldKind::choice:
         case FieldKind::preset: schema = {{"enum", allowed_words(field)}}; break;
+        case FieldKind::integers:
+        case FieldKind::words: {
+            Json item = {{"type", field.kind == FieldKind::integers ? "integer" : "string"}};
+            if (field.kind == FieldKind::integers)
+                bounds(field, item);
+            else if (!field.allowed.empty())
+                item = {{"enum", allowed_words(field)}};
+            schema = {{"anyOf", Json::array({item, {{"type", "array"}, {"items", item}, {"minItems", 1}}})}};
+            break;
+        }
         case FieldKind::range:
         case FieldKind::numbers: {
             Json item = {{"type", "number"}};

@@ -13,17 +13,17 @@ TEST(CommandLine, HelpListsOnlyVerbsThatExist) {
         const Ended ended = fabricast(spelling);
         EXPECT_EQ(ended.code, 0);
         EXPECT_EQ(ended.err, "");
-        for (const char* part :
-             {"run", "explain", "compare", "nccl", "topo", "import", "presets", "schema", "examples", "exit codes"})
+        for (const char* part : {"run", "explain", "compare", "plan", "nccl", "topo", "import", "presets", "schema",
+                                 "examples", "exit codes"})
             EXPECT_TRUE(contains(ended.out, part));
-        for (const char* verb : {"plan"}) {
+        for (const char* verb : {"sweep"}) {
             EXPECT_FALSE(contains(ended.out, std::string("\n  ") + verb)) << verb;
         }
     }
 }
 
 TEST(CommandLine, EveryVerbHasHelpWithExamples) {
-    for (const char* verb : {"run", "explain", "compare", "nccl", "topo", "import", "presets", "schema"}) {
+    for (const char* verb : {"run", "explain", "compare", "plan", "nccl", "topo", "import", "presets", "schema"}) {
         const Ended ended = fabricast(std::string(verb) + " --help");
         EXPECT_EQ(ended.code, 0) << verb;
         EXPECT_TRUE(contains(ended.out, "usage: fabricast")) << verb;

@@ -1,0 +1,292 @@
+#include "sim/plan/plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include "sim/plan/what_if.hpp"
+
+namespace fabricast::plan {
+namespace {
+
+// All clusters have a price, or none counts.
+bool priced(const PlanResult& r) {
+    return std::all_of(r.clusters.begin(), r.clusters.end(), [](const auto& c) { return c->price() > 0; });
+}
+
+double money(const PlanRow& row, const PlanResult& r) { return priced(r) ? row.figures.cost : row.figures.gpu_hours; }
+
+double objective(const PlanRow& row, const PlanResult& r) {
+    return r.spec.by == "cost" ? money(row, r) : row.figures.days;
+}
+
+void rank(PlanResult& r) {
+    for (std::size_t i = 0; i < r.rows().size(); ++i) {
+        if (r.rows()[i].meets)
+            r.ranking.push_back(i);
+    }
+    std::stable_sort(r.ranking.begin(), r.ranking.end(), [&](std::size_t a, std::size_t b) {
+        const double x = objective(r.rows()[a], r), y = objective(r.rows()[b], r);
+        return x != y ? x < y : r.rows()[a].index < r.rows()[b].index;
+    });
+    // From the quickest on, what is cheaper than all before.
+    std::vector<std::size_t> quickest = r.ranking;
+    std::stable_sort(quickest.begin(), quickest.end(), [&](std::size_t a, std::size_t b) {
+        const PlanRow &x = r.rows()[a], &y = r.rows()[b];
+        if (x.figures.days != y.figures.days)
+            return x.figures.days < y.figures.days;
+        const double cx = money(x, r), cy = money(y, r);
+        return cx != cy ? cx < cy : x.index < y.index;
+    });
+    double least = 0;
+    for (const std::size_t i : quickest) {
+        const double cost = money(r.rows()[i], r);
+        if (r.front.empty() || cost < least) {
+            r.front.push_back(i);
+            least = cost;
+        }
+    }
+}
+
+// GPU-time a token by account: what grew from `to` to `from` most, as a share of all of `to`.
+void name_cause(const PlanRow& row, const PlanRow& winner, ClassLoss& loss) {
+    const auto of = [](const PlanRow& r, std::size_t a) {
+        return static_cast<double>(r.evaluation.step.accounts[a]) / r.evaluation.step.tokens;
+    };
+    double whole = 0;
+    for (std::size_t a = 0; a < kAccountCount; ++a)
+        whole += of(winner, a);
+    for (std::size_t a = 0; a < kAccountCount; ++a) {
+        const double grown = (of(row, a) - of(winner, a)) / whole;
+        if (grown > loss.cause_share) {
+            loss.cause_share = grown;
+            loss.cause = static_cast<Account>(a);
+        }
+    }
+}
+
+void tell_classes(PlanResult& r) {
+    if (r.ranking.empty())
+        return;
+    const PlanRow& winner = r.rows()[r.ranking.front()];
+    for (std::size_t d = 1; d < kDimensions; ++d) {
+        const auto& values = r.found.classes[winner.cluster][d];
+        for (std::uint32_t v = 0; v < values.size(); ++v) {
+            const ClassFate& fate = values[v];
+            if (v == winner.choice[d] || fate.layouts == 0)
+                continue;
+            ClassLoss loss;
+            loss.dimension = static_cast<Dimension>(d);
+            loss.value = v;
+            loss.layouts = fate.layouts;
+            for (std::size_t i = 0; i < r.rows().size(); ++i) {
+                const PlanRow& row = r.rows()[i];
+                if (row.cluster == winner.cluster && row.choice[d] == v && row.meets &&
+                    (!loss.best || row.per_token() < r.rows()[*loss.best].per_token()))
+                    loss.best = i;
+            }
+            const double first = winner.per_token();
+            if (loss.best) {
+                loss.slower = r.rows()[*loss.best].per_token() / first - 1;
+                name_cause(r.rows()[*loss.best], winner, loss);
+            }
+            if (fate.cut > 0)  // what was cut may be quicker than what ran
+                loss.at_least = std::max(0.0, fate.lowest_bound / first - 1);
+            for (const auto& [rule, count] : fate.removed) {
+                if (count > loss.by_rule) {
+                    loss.by_rule = count;
+                    loss.removed = rule;
+                }
+            }
+            r.classes.push_back(std::move(loss));
+        }
+    }
+}
+
+// The same layout on other clusters, in parallel.
+std::vector<Evaluation> evaluate_on(const std::vector<std::pair<const PlanCluster*, const TrainingPlan*>>& list,
+                                    unsigned threads) {
+    std::vector<Evaluation> out(list.size());
+    oneapi::tbb::task_arena arena(threads > 0 ? static_cast<int>(threads) : oneapi::tbb::task_arena::automatic);
+    arena.execute([&] {
+        oneapi::tbb::parallel_for(std::size_t{0}, list.size(), [&](std::size_t i) {
+            if (list[i].first != nullptr)
+                out[i] = evaluate(*list[i].first, *list[i].second);
+        });
+    });
+    return out;
+}
+
+void tell_sensitivity(PlanResult& r, unsigned threads) {
+    if (r.ranking.empty())
+        return;
+    const PlanRow& winner = r.rows()[r.ranking.front()];
+    std::vector<Swing> list = swings(*r.clusters[winner.cluster]);
+    std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
+    for (const Swing& swing : list) {
+        jobs.emplace_back(swing.with_low.get(), &winner.plan);
+        jobs.emplace_back(swing.with_high.get(), &winner.plan);
+    }
+    const std::vector<Evaluation> done = evaluate_on(jobs, threads);
+    const auto change = [&](const Evaluation& e) {
+        return e.ran() ? static_cast<double>(e.step.ps) / static_cast<double>(winner.evaluation.step.ps) - 1 : 0;
+    };
+    for (std::size_t i = 0; i < list.size(); ++i)
+        r.sensitivity.push_back(
+            {list[i].what, list[i].low, list[i].high, change(done[2 * i]), change(done[2 * i + 1])});
+    std::stable_sort(r.sensitivity.begin(), r.sensitivity.end(), [](const Sensitivity& a, const Sensitivity& b) {
+        const auto width = [](const Sensitivity& s) {
+            return std::max({s.low_change, s.high_change, 0.0}) - std::min({s.low_change, s.high_change, 0.0});
+        };
+        return width(a) > width(b);
+    });
+}
+
+void ask(PlanResult& r, const PlanRequest& request, const std::vector<Change>& changes) {
+    const std::size_t top = std::min<std::size_t>(r.ranking.size(), static_cast<std::size_t>(r.spec.top));
+    for (const Change& change : changes) {
+        std::vector<std::unique_ptr<PlanCluster>> clusters(r.clusters.size());
+        std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
+        for (std::size_t i = 0; i < top; ++i) {
+            const PlanRow& row = r.rows()[r.ranking[i]];
+            if (!clusters[row.cluster])
+                clusters[row.cluster] = changed(request.source, r.spec, *r.clusters[row.cluster], change);
+            jobs.emplace_back(clusters[row.cluster].get(), &row.plan);
+        }
+        // GPUs may be more or fewer then: dp takes them
+        std::vector<TrainingPlan> plans;
+        plans.reserve(jobs.size());
+        for (auto& [cluster, plan] : jobs) {
+            plans.push_back(*plan);
+            Layout& l = plans.back().layout;
+            l.dp = std::max<std::int64_t>(1, cluster->gpus() / (l.tp * l.cp * l.pp));
+            std::string field;
+            if (!check_layout(cluster->scenario().model, plans.back(), cluster->gpus(), field).empty())
+                cluster = nullptr;
+            plan = &plans.back();
+        }
+        std::vector<Evaluation> done = evaluate_on(jobs, request.search.threads);
+        WhatIf out{change.text, {}, {}};
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < top; ++i) {
+            if (done[i].ran())
+                order.push_back(i);
+        }
+        const auto figures_of = [&](std::size_t i) { return figures(*jobs[i].first, done[i]); };
+        const auto by = [&](std::size_t i) {
+            const Figures f = figures_of(i);
+            return r.spec.by == "cost" ? (priced(r) ? f.cost : f.gpu_hours) : f.days;
+        };
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by(a) < by(b); });
+        for (const std::size_t i : order) {
+            out.figures.push_back(figures_of(i));
+            out.rows.emplace_back(r.ranking[i], std::move(done[i]));
+        }
+        r.what_ifs.push_back(std::move(out));
+    }
+}
+
+void tell_yours(PlanResult& r, unsigned threads) {
+    const auto given =
+        std::find_if(r.clusters.begin(), r.clusters.end(), [](const auto& c) { return c->scenario().layout_given; });
+    if (given == r.clusters.end())
+        return;
+    Yours yours;
+    // The first cluster that it fits.
+    bool fits = false;
+    for (std::uint32_t c = 0; c < r.clusters.size() && !fits; ++c) {
+        const Scenario& s = r.clusters[c]->scenario();
+        std::string field;
+        const std::string why = check_layout(s.model, s.training, r.clusters[c]->gpus(), field);
+        fits = why.empty();
+        if (!fits && c == 0)
+            yours.refused = why;
+        if (fits) {
+            yours.refused.clear();
+            yours.cluster = c;
+            yours.plan = s.training;
+        }
+    }
+    if (!fits) {
+        r.yours = std::move(yours);
+        return;
+    }
+    const PlanCluster& cluster = *r.clusters[yours.cluster];
+    std::vector<TrainingPlan> plans = {yours.plan};
+    std::vector<std::string> changes = {""};
+    if (Choice choice; r.space->find(yours.plan, yours.cluster, choice)) {
+        for (std::size_t d = 1; d < kDimensions; ++d) {
+            for (std::uint32_t v = 0; v < r.space->values(static_cast<Dimension>(d)); ++v) {
+                Choice other = choice;
+                other[d] = v;
+                std::string rule, why;
+                TrainingPlan plan = r.space->plan(other, rule, why);
+                if (v == choice[d] || !rule.empty())
+                    continue;
+                plans.push_back(std::move(plan));
+                changes.push_back(fmt::format("{} {} -> {}", dimension_name(static_cast<Dimension>(d)),
+                                              r.space->value_text(static_cast<Dimension>(d), choice[d]),
+                                              r.space->value_text(static_cast<Dimension>(d), v)));
+            }
+        }
+    }
+    std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
+    for (const TrainingPlan& plan : plans)
+        jobs.emplace_back(&cluster, &plan);
+    std::vector<Evaluation> done = evaluate_on(jobs, threads);
+    yours.evaluation = std::move(done.front());
+    yours.figures = figures(cluster, yours.evaluation);
+    const double own = yours.evaluation.ran() ? yours.evaluation.step_s() / yours.evaluation.step.tokens : 0;
+    double best = own;
+    for (std::size_t i = 1; i < done.size(); ++i) {
+        const double other = done[i].ran() ? done[i].step_s() / done[i].step.tokens : 0;
+        if (other > 0 && (best == 0 || other < best)) {
+            best = other;
+            yours.change = changes[i];
+            yours.faster = own > 0 ? 1 - other / own : 0;
+        }
+    }
+    r.yours = std::move(yours);
+}
+
+}  // namespace
+
+PlanResult make_plan(const PlanRequest& request) {
+    PlanResult r;
+    const Scenario base = request.source.load({});
+    r.name = base.name;
+    r.spec = base.plan;
+    std::vector<Condition> conditions;
+    for (std::size_t i = 0; i < r.spec.where.size(); ++i)
+        conditions.emplace_back(r.spec.where[i], r.spec.where_places[i]);
+    for (const std::string& text : request.where)
+        conditions.emplace_back(text, "fabricast plan: --where");
+    std::vector<Change> changes;
+    for (const std::string& text : request.what_ifs)
+        changes.emplace_back(text);
+    r.clusters = plan_clusters(request.source, r.spec);
+    for (const Change& change : changes)
+        change.check(*r.clusters.front());
+    const Compression method = base.training.compression.gradients;
+    if (method == Compression::int8 || method == Compression::int4)
+        throw ScenarioError(
+            fmt::format("{}: comm.compression.gradients: plan does not place the two levels of {}; use "
+                        "`run` on single layouts",
+                        base.file, compression_name(method)));
+    r.space = std::make_unique<PlanSpace>(r.spec, r.clusters);
+    SearchOptions options = request.search;
+    options.top = static_cast<std::size_t>(r.spec.top);
+    r.found = search(*r.space, r.clusters, conditions, options);
+    rank(r);
+    if (options.shards == 0 || options.shards == 1) {
+        tell_classes(r);
+        tell_sensitivity(r, options.threads);
+        ask(r, request, changes);
+        tell_yours(r, options.threads);
+    }
+    return r;
+}
+
+}  // namespace fabricast::plan

@@ -1,0 +1,41 @@
+// Layouts of GPT-3 175B on 1024 A100 (1536 sequences of 2048 tokens): how many are simulated a second of one core, and how many
+// are decided, most of them by rules, memory and the lower bound. CPU time.
+#include <benchmark/benchmark.h>
+
+#include "sim/plan/plan.hpp"
+
+namespace fabricast::plan {
+namespace {
+
+const char* const kScenario = R"(name: gpt3-175b
+cluster: {nodes: 128, node: hgx-a100-80g, fabric: {kind: rail-fat-tree}}
+model: gpt3-175b
+training: {sequence: 2048 tokens, global_batch: 1536 sequences}
+)";
+
+void plan_layouts(benchmark::State& state, const char* schedules) {
+    PlanSource source;
+    source.file = "bench.yaml";
+    source.text = kScenario;
+    source.overrides = {schedules};
+    const Scenario s = source.load({});
+    const auto clusters = plan_clusters(source, s.plan);
+    const PlanSpace space(s.plan, clusters);
+    std::uint64_t simulated = 0, decided = 0, events = 0;
+    for (auto _ : state) {
+        const SearchResult found = search(space, clusters, {}, {.top = 10, .threads = 1});
+        const auto same = found.removed.find("same");
+        simulated += found.rows.size();
+        decided += found.looked_at - (same == found.removed.end() ? 0 : same->second.count);
+        events += found.events;
+    }
+    using benchmark::Counter;
+    state.counters["simulated"] = Counter(static_cast<double>(simulated), Counter::kIsRate);
+    state.counters["decided"] = Counter(static_cast<double>(decided), Counter::kIsRate);
+    state.counters["events"] = Counter(static_cast<double>(events), Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(plan_layouts, one_f_one_b, "plan.schedule=1f1b")->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK_CAPTURE(plan_layouts, all, "plan.schedule=[1f1b, interleaved]")->Unit(benchmark::kMillisecond)->Iterations(1);
+
+}  // namespace
+}  // namespace fabricast::plan

@@ -1,0 +1,39 @@
+// The lower bound is below every run of three spaces that are simulated whole, and cutting by it leaves the ten best.
+#include <gtest/gtest.h>
+
+#include "tests/sim/plan/small_spaces.hpp"
+
+namespace fabricast::plan {
+namespace {
+
+struct Whole : testing::TestWithParam<const std::string*> {};
+
+TEST_P(Whole, BoundIsBelowEveryRunAndTheBestAreNeverCut) {
+    PlanRequest request = request_of(*GetParam());
+    request.search.prune = false;
+    const PlanResult all = make_plan(request);
+    ASSERT_GE(all.rows().size(), 40u) << all.name;
+    double sum = 0;
+    for (const PlanRow& row : all.rows()) {
+        EXPECT_LE(row.bound_s, row.evaluation.step_s()) << row.index;
+        EXPECT_GT(row.bound_s, 0.2 * row.evaluation.step_s()) << row.index;
+        sum += row.bound_s / row.evaluation.step_s();
+    }
+    EXPECT_GT(sum / static_cast<double>(all.rows().size()), 0.55) << "a bound that cuts something";
+    request.search.prune = true;
+    const PlanResult cut = make_plan(request);
+    EXPECT_GT(cut.found.cut, 0u);
+    EXPECT_EQ(cut.rows().size() + cut.found.cut, all.rows().size());
+    ASSERT_GE(cut.ranking.size(), 10u);
+    for (std::size_t i = 0; i < 10; ++i) {
+        const PlanRow &a = all.rows()[all.ranking[i]], &b = cut.rows()[cut.ranking[i]];
+        EXPECT_EQ(a.index, b.index) << i;
+        EXPECT_EQ(a.evaluation.step.ps, b.evaluation.step.ps) << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Spaces, Whole, testing::Values(&kDense, &kExperts, &kLong),
+                         [](const auto& one) { return one.param->substr(6, one.param->find('\n') - 6); });
+
+}  // namespace
+}  // namespace fabricast::plan
