@@ -193,18 +193,32 @@ CampaignSpec campaign_spec(const Scenario& s, const Result& result, StepTimes& s
     return spec;
 }
 
-void add_campaign(const Scenario& s, Result& result) {
+void add_campaign(const Scenario& s, Result& result, Watcher* watcher) {
     if (!s.run.given || !result.failure.empty() || result.step.ps <= 0)
         return;
-    StepTimes steps = condition_steps(s, result);
+    StepSeen seen;
+    RunOne run = run_replica;
+    if (watcher) {
+        seen = [watcher](const Condition& c, const Scenario& scenario, const Result& r) {
+            watcher->step_seen(c, scenario, r);
+        };
+        run = [watcher](const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record) {
+            return watcher->run(spec, steps, index, record);
+        };
+    }
+    StepTimes steps = condition_steps(s, result, seen);
     auto report = std::make_shared<CampaignReport>();
     report->spec = campaign_spec(s, result, steps);
-    report->result = run_campaign(report->spec, steps);
+    if (watcher)
+        watcher->begins(report->spec, steps);
+    report->result = run_campaign(report->spec, steps, run, s.run.shown);
     report->prices = {s.price_per_gpu_hour, s.power_limit_w > 0 ? s.power_limit_w : s.gpu.power_w};
     report->checkpoint_bytes = static_cast<double>(result.checkpoint_bytes);
     for (const auto& [condition, step] : steps.known())
         report->conditions.push_back({condition_name(s, condition.degraded), condition.key, step});
     tell_stuck(result, *report);
+    if (watcher)
+        watcher->ended(*report, steps);
     result.campaign = std::move(report);
 }
 

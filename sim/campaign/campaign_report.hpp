@@ -28,8 +28,20 @@ struct CampaignReport {
 /// The numbers of a campaign from a scenario and its step. Throws ScenarioError for a time-out shorter than a step.
 CampaignSpec campaign_spec(const Scenario& scenario, const Result& result, StepTimes& steps);
 
+/// Who watches a campaign from the start, and may have its replicas run otherwise (sim/monitor).
+class Watcher {
+public:
+    virtual ~Watcher() = default;
+    /// Before anything runs; `steps` outlives the run.
+    virtual void begins(const CampaignSpec& spec, StepTimes& steps) = 0;
+    virtual void step_seen(const Condition& condition, const Scenario& scenario, const Result& result) = 0;
+    /// From many threads.
+    virtual ReplicaResult run(const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record) = 0;
+    virtual void ended(const CampaignReport& report, StepTimes& steps) = 0;
+};
+
 /// Runs the campaign of a scenario that has one and whose step ran; result.campaign holds it then. A run that most lives
 /// never finish becomes the result's failure. `scenario` is that of the result. Steps under conditions run folded.
-void add_campaign(const Scenario& scenario, Result& result);
+void add_campaign(const Scenario& scenario, Result& result, Watcher* watcher = nullptr);
 
 }  // namespace fabricast::campaign

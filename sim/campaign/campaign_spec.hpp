@@ -110,9 +110,11 @@ struct Phase {
     double tokens_per_step = 0;
 };
 
-/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save.
+/// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save. restart is no fault
+/// but somebody who saves and restarts the job; with `which` a degradation, the node that has it is exchanged.
 struct ScheduledFault {
-    enum class Kind : std::uint8_t { stop, slow, stall, poisoned };
+    enum class Kind : std::uint8_t { stop, slow, stall, poisoned, restart };
+    static constexpr std::uint32_t kNothing = UINT32_MAX;
     Nanoseconds time = 0;
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component (stop) or degradation (slow)

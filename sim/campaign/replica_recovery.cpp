@@ -21,6 +21,8 @@ void Replica::stop_by(Hit hit) {
 
 void Replica::recover(Hit hit) {
     const Nanoseconds fault = now_;
+    planned_ = false;
+    broken_ = hit.component;
     const std::int64_t reached = progress_.steps();
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     note(Kind::fault, hit.node, hit.component);
@@ -41,6 +43,7 @@ void Replica::recover(Hit hit) {
             }
             note(Kind::fault, again->node, again->component);
             hit = *again;
+            broken_ = hit.component;
             continue;
         }
         const double recurs = spec_.fleet.components[hit.component].recurs;
@@ -108,6 +111,8 @@ std::optional<Replica::Hit> Replica::bring_back(bool planned) {
 
 void Replica::started() {
     run_since_ = now_;
+    planned_ = true;
+    broken_ = kNobody;
     conditions_.job_started(now_);
     alert_ = 0;
     alarm_step_ = INT64_MAX;
@@ -127,6 +132,7 @@ void Replica::started() {
 // The save blocks longer than the watchdog waits: the job is killed in it, and comes back from the save before.
 void Replica::false_alarm() {
     ++result_.false_alarms;
+    planned_ = false;
     note(Kind::false_alarm, kNobody, 0);
     progress_.back_to_save(now_);
     copies_live_ = false;
@@ -216,6 +222,8 @@ void Replica::found_corruption() {
     ++result_.stops;
     ++result_.stops_by[corruption_.component];
     note(Kind::silent_found, corruption_.node, corruption_.component);
+    planned_ = false;
+    broken_ = corruption_.component;
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     if (pool_.state(corruption_.node) == NodeState::job)
         send_away(corruption_);
@@ -229,6 +237,7 @@ void Replica::found_corruption() {
 // The loss is not a number from here on: the job goes back to the last save and skips the sample. Nobody is replaced.
 void Replica::poisoned() {
     note(Kind::poisoned, kNobody, 0);
+    planned_ = false;
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     progress_.back_to_save(now_);
     copies_live_ = false;
