@@ -18,6 +18,8 @@ constexpr MetricInfo kInfos[kMetricCount] = {
     {"ib_busbw", "GB/s", "bus bandwidth inside collectives between nodes, of a ring", true, true},
     {"nvlink_busbw", "GB/s", "bus bandwidth inside collectives of a node", true, true},
     {"collective_time", "", "share of the step that a rank is inside collectives, waiting included", true, true},
+    {"compute_time", "", "share of the step that a rank is outside collectives, where its peers wait for it", true,
+     false},
     {"data_wait", "", "share of the step that waits for data"},
     {"io_wait", "", "share of the time that waits for storage: data, blocking saves, loads"},
     {"host_memory_free", "", "share of a node's host memory", false, true},
@@ -27,6 +29,7 @@ constexpr MetricInfo kInfos[kMetricCount] = {
     {"grad_norm_event", "", "1: a gradient norm that is not finite since the last sample"},
     {"ecc_uncorrectable", "", "uncorrectable memory errors since the last sample"},
     {"xid", "", "last Xid since the last sample; 0: none"},
+    {"link_downed", "", "links that went down and came back since the last sample"},
     {"since_step", "s", "since the last step ended"},
     {"job_up", "", "1: the processes of the job are there", false, true},
 };

@@ -27,6 +27,7 @@ enum class Metric : std::uint8_t {
     ib_busbw,
     nvlink_busbw,
     collective_time,
+    compute_time,
     data_wait,
     io_wait,
     host_memory_free,
@@ -36,6 +37,7 @@ enum class Metric : std::uint8_t {
     grad_norm_event,
     ecc_uncorrectable,
     xid,
+    link_downed,
     since_step,
     job_up,
     count

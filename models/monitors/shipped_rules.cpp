@@ -65,9 +65,11 @@ std::vector<Rule> default_rules() {
     add(averaged(
         rule("nvlink_busbw", Metric::nvlink_busbw, Of::peers, true, 0.97, 0.9, 0, "a lane of 18 is 5.6 %, of 8 12.5 %"),
         kHour));
-    add(averaged(rule("collective_time", Metric::collective_time, Of::peers_difference, true, -0.04, -0.08, 0,
-                      "a slow rank never waits, its peers do; 4 % of the step is beyond the spread of good GPUs"),
-                 kHour));
+    add(averaged(
+        rule("compute_time", Metric::compute_time, Of::peers, false, 1.055, 1.1, 0,
+             "a slow rank never waits in collectives, its peers do; 5.5 % is beyond the spread of good GPUs, below "
+             "the 7 % of a slow one"),
+        kHour));
     add(rule("sm_clock", Metric::sm_clock, Of::peers, true, 0.95, 0.8, 5 * kMinute,
              "beyond the spread of good GPUs; straggler scores alarm at 0.75"));
     add(rule("gpu_temp", Metric::gpu_temp, Of::value, false, 83, 85, 2 * kMinute,

@@ -222,8 +222,6 @@ void Replica::found_corruption() {
     ++result_.stops;
     ++result_.stops_by[corruption_.component];
     note(Kind::silent_found, corruption_.node, corruption_.component);
-    planned_ = false;
-    broken_ = corruption_.component;
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     if (pool_.state(corruption_.node) == NodeState::job)
         send_away(corruption_);

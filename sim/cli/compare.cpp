@@ -5,9 +5,9 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdio>
 
-#include "sim/campaign/campaign_report.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
+#include "sim/monitor/monitor.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/comparison.hpp"
 #include "sim/scenario/differences.hpp"
@@ -91,7 +91,7 @@ int compare(const Arguments& arguments) {
     const auto run = [&](const Scenario& scenario) {
         stats.start_forecast();
         Result result = forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time});
-        campaign::add_campaign(scenario, result);
+        monitor::add_campaign(scenario, result);
         stats.end_forecast(scenario.name, result.events);
         return result;
     };

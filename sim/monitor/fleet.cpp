@@ -70,9 +70,11 @@ double Extremes::worst(Metric metric, double median, double steps, bool below) {
         }
         case Metric::sm_clock:
             return below ? median / (1 + scores(of_stage, fleet_.gpu_spread, kSlowestOfEight, 0)) : median;
-        case Metric::collective_time: {
-            const double outside = 1 - median;
-            const double by = outside * scores(of_stage, fleet_.gpu_spread, below ? kSlowestOfEight : 99, noise);
+        case Metric::collective_time:
+        case Metric::compute_time: {
+            const double outside = metric == Metric::compute_time ? median : 1 - median;
+            const bool slow = below == (metric == Metric::collective_time);
+            const double by = outside * scores(of_stage, fleet_.gpu_spread, slow ? kSlowestOfEight : 99, noise);
             return median + (below ? -by : by);
         }
         case Metric::ib_busbw:

@@ -1,8 +1,6 @@
 // What monitors know of a job before it runs: its parts, a healthy step of each phase, steps under conditions.
 //
-// Noise of what is measured, standard deviation as a share of one step: kStepNoise; a mean over n steps has kStepNoise /
-// sqrt(n). Source: 3079 jobs of 128 and more GPUs (arXiv:2505.05713), the time of a step over the job's mean has median 1.00
-// and P90 1.06; ln 1.06 / 1.2816. The same is taken for the time of a rank and of a collective.
+// Noise of what is measured: models/monitors/noise.hpp.
 // Lasting differences between parts that are well: GPUs as in models/compute/spread.hpp, coolers as in
 // models/monitors/thermal.hpp; adapters and rings have none.
 #pragma once
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "models/faults/random.hpp"
+#include "models/monitors/noise.hpp"
 #include "models/monitors/rule.hpp"
 #include "sim/campaign/campaign_report.hpp"
 #include "sim/monitor/sample.hpp"
@@ -17,7 +16,7 @@
 
 namespace fabricast::monitor {
 
-inline constexpr double kStepNoise = 0.0455;
+using monitors::kStepNoise;
 
 /// Pictures by condition, simulated when first asked for; safe to ask from many threads, as StepTimes is.
 class Pictures {

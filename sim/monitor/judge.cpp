@@ -31,10 +31,32 @@ double effect(const MonitorReport& report, const campaign::ReplicaResult& replic
     return 0;
 }
 
+bool of_peers(const monitors::Rule& rule) {
+    return rule.of == monitors::Of::peers || rule.of == monitors::Of::peers_difference;
+}
+
+/// All parts at once, or the one of a degradation; peers cannot tell what all of them have.
+bool in_sight(const campaign::CampaignSpec& spec, const Truth& t, const monitors::Rule& rule) {
+    return (!of_peers(rule) && moves(spec, t, rule.metric, -1)) ||
+           (t.kind == Truth::Kind::degradation && moves(spec, t, rule.metric, static_cast<int>(t.which)));
+}
+
+/// The level is passed in a job with which nothing is wrong.
+bool always_on(const MonitorReport& report, const monitors::Rule& rule) {
+    if (rule.test != monitors::Test::threshold || rule.of != monitors::Of::value)
+        return false;
+    const std::uint32_t key = report.spec.phases.front().key;
+    const double healthy = base_of(rule.metric, report.fleet, (*report.pictures)({key, 0}));
+    const double level = rule.warning != monitors::kNoLevel ? rule.warning : rule.critical;
+    return rule.below ? healthy < level : healthy > level;
+}
+
 std::vector<std::size_t> owners(const MonitorReport& report, const campaign::ReplicaResult& replica,
                                 const monitors::Rule& rule, const Alarm& alarm) {
     const Nanoseconds grace = campaign::nanoseconds(rule.hold_s + rule.window_s) + 2 * report.interval;
     std::vector<std::size_t> all;
+    if (alarm.part < 0 && of_peers(rule))
+        return all;
     for (std::size_t i = 0; i < report.truths.size(); ++i) {
         const Truth& t = report.truths[i].truth;
         if (t.begin > alarm.begin)
@@ -49,12 +71,6 @@ std::vector<std::size_t> owners(const MonitorReport& report, const campaign::Rep
                effect(report, replica, report.truths[b].truth, alarm.begin);
     });
     return {*most};
-}
-
-/// Any part of it: those that are well, or one of a degradation.
-bool in_sight(const campaign::CampaignSpec& spec, const Truth& t, Metric metric) {
-    return moves(spec, t, metric, -1) ||
-           (t.kind == Truth::Kind::degradation && moves(spec, t, metric, static_cast<int>(t.which)));
 }
 
 double median(std::vector<double>& values) {
@@ -72,6 +88,7 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
         report.truths.push_back({t, truth_text(report.spec, t), {}});
     for (std::uint32_t i = 0; i < rules.size(); ++i) {
         RuleOutcome out{.rule = rules[i]};
+        const bool cries = always_on(report, rules[i]);
         Nanoseconds standing = 0;
         std::vector<double> first(report.truths.size(), -1);
         for (const Alarm& alarm : report.alarms) {
@@ -81,7 +98,8 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
             out.first_warning = std::min(out.first_warning, alarm.begin);
             out.first_critical = std::min(out.first_critical, alarm.critical);
             standing += std::min(alarm.end, replica.wall) - alarm.begin;
-            const std::vector<std::size_t> own = owners(report, replica, rules[i], alarm);
+            const std::vector<std::size_t> own =
+                cries ? std::vector<std::size_t>() : owners(report, replica, rules[i], alarm);
             out.false_alarms += own.empty();
             for (const std::size_t truth : own)
                 if (first[truth] < 0)
@@ -91,7 +109,7 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
         for (std::size_t t = 0; t < first.size(); ++t) {
             if (first[t] < 0) {
                 ++out.missed;
-                out.out_of_sight += !in_sight(report.spec, report.truths[t].truth, rules[i].metric);
+                out.out_of_sight += !in_sight(report.spec, report.truths[t].truth, rules[i]);
                 continue;
             }
             ++out.caught;

@@ -2,7 +2,8 @@
 //
 // An alarm that names the part of a degradation belongs to that; any other to what its metric shows and was there when it
 // rose, or up to `grace` (hold, window, two samples) before. Where several things make a step longer, to the one that
-// makes it longest. An alarm that belongs to nothing is false. A truth is caught by a rule when an alarm of it belongs to it
+// makes it longest. Alarms of a rule whose level a healthy job passes belong to nothing. An alarm that belongs to nothing is
+// false. A truth is caught by a rule when an alarm of it belongs to it
 // and rose after its begin; the delay is the time between. `out_of_sight`: missed, and the metric could not show it.
 #pragma once
 

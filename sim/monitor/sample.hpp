@@ -29,7 +29,7 @@ struct Sample {
     };
     Nanoseconds time = 0;  ///< end of the interval
     std::array<double, kMetricCount> value;
-    std::array<Odd, 12> odd;
+    std::array<Odd, 16> odd;
     std::uint32_t odd_count = 0;
     std::uint32_t key = 0;      ///< phase
     std::int64_t steps = 0;     ///< that ended in the interval

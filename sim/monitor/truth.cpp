@@ -53,14 +53,20 @@ void leaks_of(const campaign::CampaignSpec& spec, const campaign::ReplicaResult&
 
 std::vector<Truth> truths_of(const campaign::CampaignSpec& spec, const campaign::ReplicaResult& replica) {
     std::vector<Truth> all, others;
+    bool down = false;
     for (const Incident& incident : replica.incidents) {
         switch (incident.kind) {
             case Incident::Kind::fault:
-            case Incident::Kind::replica_left:
-                all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever});
+            case Incident::Kind::replica_left: {
+                const bool silent = spec.fleet.components[incident.which].shows == faults::Shows::silent;
+                if (silent || !down)
+                    all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever});
+                down = down || (!silent && incident.kind == Incident::Kind::fault);
                 break;
+            }
             case Incident::Kind::recovered:
             case Incident::Kind::replica_back:
+                down = false;
                 for (Truth& t : all)
                     if (t.kind == Kind::stop && t.end == campaign::kNever &&
                         spec.fleet.components[t.which].shows != faults::Shows::silent)
@@ -121,7 +127,8 @@ bool moves(const campaign::CampaignSpec& spec, const Truth& t, Metric m, int par
                 case Metric::port_rate: return name == "nic_half";
                 case Metric::ib_busbw: return name == "nic_half" || name == "pcie_width";
                 case Metric::nvlink_busbw: return name == "nvlink_lane";
-                case Metric::collective_time: return gpu;
+                case Metric::collective_time:
+                case Metric::compute_time: return gpu;
                 case Metric::gpu_temp:
                 case Metric::sm_clock: return name == "hot_gpu";
                 default: return follows_step(m) && m != Metric::gpu_util;
@@ -131,7 +138,7 @@ bool moves(const campaign::CampaignSpec& spec, const Truth& t, Metric m, int par
         case Kind::leak:
             return m == Metric::data_wait || m == Metric::io_wait || m == Metric::host_memory_free ||
                    (follows_step(m) && !of_peers);
-        case Kind::flap: return m == Metric::since_step || follows_step(m);
+        case Kind::flap: return m == Metric::link_downed || m == Metric::since_step || follows_step(m);
         case Kind::poisoned: return m == Metric::loss_is_nan || m == Metric::grad_norm_event || m == Metric::job_up;
         case Kind::stop: {
             const faults::Component& c = spec.fleet.components[t.which];

@@ -1,6 +1,6 @@
 // What was wrong with a replica and when: the truth that rules are judged against.
 //
-// One entry for each fault that struck the job (until it ran again), degradation (until mended), episode of congestion, flap,
+// One entry for each fault that struck a running job (until it ran again; what breaks meanwhile is a part of it), degradation (until mended), episode of congestion, flap,
 // loss that is not a number, and start of the job under a leak (from the end of its free time until the next start).
 #pragma once
 

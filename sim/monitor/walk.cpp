@@ -65,7 +65,7 @@ bool Walk::next(Sample& out) {
     tell_steps(s, sum, out);
     tell_parts(s, sum, out);
     tell_heat(s, sum, out);
-    tell_events(out);
+    tell_events(sum, out);
     return true;
 }
 
@@ -103,8 +103,10 @@ void Walk::run(const Stretch& s, Nanoseconds length, Interval& sum) {
 
 void Walk::stand(const Stretch& s, Nanoseconds length, Interval& sum) const {
     const bool waits = s.why == Spent::detection || s.why == Spent::stall;
-    if (s.why == Spent::stall)
+    if (s.why == Spent::stall) {
         sum.stall += length;
+        sum.flaps += now_ == s.begin;
+    }
     if (s.why == Spent::save || s.why == Spent::load || s.why == Spent::false_alarm)
         sum.io += length;
     sum.busy_s += waits ? seconds_of(length) : 0;
@@ -184,14 +186,17 @@ void Walk::tell_parts(const Stretch& s, const Interval& sum, Sample& out) {
     if (others.node_busbw > 0)
         out[Metric::nvlink_busbw] = others.node_busbw / 1e9;
     const double outside = healthy.step_s - healthy.in_collectives_s + healthy.step_s * s.leak;
-    out[Metric::collective_time] = std::max(0.0, 1 - outside / step);
+    out[Metric::compute_time] = std::min(1.0, outside / step);
+    out[Metric::collective_time] = 1 - out[Metric::compute_time];
     for (std::size_t i = 0; i < kinds.size(); ++i) {
         if (!(s.degraded >> i & 1))
             continue;
         const faults::Degradation& d = kinds[i].what;
         if (d.name == "slow_gpu" || d.name == "hot_gpu") {
             const double own = (healthy.step_s - healthy.in_collectives_s - healthy.off_gpu_s) * (1 / d.keeps - 1);
-            out.add(Metric::collective_time, i, std::max(0.0, 1 - (outside + own) / step + noise * z_rank));
+            const double busy = std::clamp((outside + own) / step * (1 + noise * z_rank), 0.0, 1.0);
+            out.add(Metric::compute_time, i, busy);
+            out.add(Metric::collective_time, i, 1 - busy);
             continue;
         }
         const campaign::Condition alone{s.key, (1u << i) | around.degraded};
@@ -226,7 +231,8 @@ void Walk::tell_heat(const Stretch& s, const Interval& sum, Sample& out) {
     out[Metric::gpu_temp] = std::round(temp_c_);
 }
 
-void Walk::tell_events(Sample& out) {
+void Walk::tell_events(const Interval& sum, Sample& out) {
+    out[Metric::link_downed] = sum.flaps;
     out[Metric::loss_is_nan] = out[Metric::grad_norm_event] = out[Metric::ecc_uncorrectable] = out[Metric::xid] = 0;
     for (; incident_ < replica_->incidents.size() && replica_->incidents[incident_].time <= now_; ++incident_) {
         const Incident& incident = replica_->incidents[incident_];

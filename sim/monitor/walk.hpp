@@ -11,7 +11,6 @@
 // so a job that hangs for ever reads 100 % busy at a fifth of its power, with no traffic, and `since_step` grows.
 // Under a leak a step is longer by time that waits for data. Its memory is gone when steps begin to grow: host_memory_free
 // falls in a straight line from kFreeAtStart at the start of the job to kFreeAtLeast at the end of the leak's free time.
-// Host figures of a good job are assumed: kFreeAtStart; cooling that fails has kFailedCooling times the resistance.
 // Noise is drawn for every sample, of its own stream, whether it is used or not: one metric never shifts another.
 #pragma once
 
@@ -20,7 +19,7 @@
 
 namespace fabricast::monitor {
 
-inline constexpr double kFreeAtStart = 0.8, kFreeAtLeast = 0.02, kFailedCooling = 3;
+using monitors::kFailedCooling, monitors::kFreeAtLeast, monitors::kFreeAtStart;
 
 class Walk {
 public:
@@ -42,12 +41,13 @@ private:
         Nanoseconds in_steps = 0, ended = 0, stall = 0, io = 0, waiting = 0, busy = 0;
         double busy_s = 0, energy = 0, tensor = 0, nic_bytes = 0, nvlink_bytes = 0, data_s = 0;
         std::int64_t steps = 0;
+        int flaps = 0;
     };
     void run(const campaign::Stretch& s, Nanoseconds length, Interval& sum);
     void stand(const campaign::Stretch& s, Nanoseconds length, Interval& sum) const;
     void tell_steps(const campaign::Stretch& s, const Interval& sum, Sample& out);
     void tell_parts(const campaign::Stretch& s, const Interval& sum, Sample& out);
-    void tell_events(Sample& out);
+    void tell_events(const Interval& sum, Sample& out);
     void tell_heat(const campaign::Stretch& s, const Interval& sum, Sample& out);
 
     const Fleet& fleet_;

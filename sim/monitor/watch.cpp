@@ -54,6 +54,7 @@ double base_of(Metric metric, const Fleet& fleet, const StepPicture& p) {
         case Metric::ib_busbw: return p.net_busbw / 1e9;
         case Metric::nvlink_busbw: return p.node_busbw / 1e9;
         case Metric::collective_time: return waiting;
+        case Metric::compute_time: return 1 - waiting;
         case Metric::data_wait:
         case Metric::io_wait: return p.data_s / step;
         case Metric::host_memory_free: return kFreeAtStart;
@@ -65,6 +66,7 @@ double base_of(Metric metric, const Fleet& fleet, const StepPicture& p) {
         case Metric::grad_norm_event:
         case Metric::ecc_uncorrectable:
         case Metric::xid:
+        case Metric::link_downed:
         case Metric::count: break;
     }
     return 0;

@@ -110,7 +110,7 @@ ordered_json campaign_json(const Result& result) {
         {"slow_fraction", "of the wall time what kept steps took beyond those of a healthy cluster"},
         {"gpu_hours", "nodes and spares x GPUs x wall time"},
         {"energy_mwh", "GPUs at board power while steps run, idle otherwise, hosts throughout; without cooling"},
-        {"shown", "the replica of median ETTR"}};
+        {"shown", "the replica of median ETTR, or the one asked for"}};
     return json;
 }
 
