@@ -29,6 +29,7 @@ enum class Purpose : std::uint64_t {
     episode,          ///< entity: kind; congestion, flaps
     save,             ///< saves that take long
     queue,            ///< waits for the scheduler
+    monitor,          ///< entity: metric, or rule beyond them; noise of what is measured
 };
 
 class Draws {

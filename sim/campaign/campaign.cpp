@@ -13,24 +13,28 @@
 
 namespace fabricast::campaign {
 
-ReplicaResult run_replica(const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record) {
-    const std::uint64_t seed = faults::Draws(spec.seed, faults::Purpose::replica, index).word();
-    return Replica(spec, steps, seed, record).run();
+std::uint64_t replica_seed(const CampaignSpec& spec, std::uint32_t index) {
+    return faults::Draws(spec.seed, faults::Purpose::replica, index).word();
 }
 
-CampaignResult run_campaign(const CampaignSpec& spec, StepTimes& steps) {
+ReplicaResult run_replica(const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record) {
+    return Replica(spec, steps, replica_seed(spec, index), record).run();
+}
+
+CampaignResult run_campaign(const CampaignSpec& spec, StepTimes& steps, const RunOne& run,
+                            std::optional<std::uint32_t> shown) {
     assert(!spec.phases.empty() && spec.replicas > 0 && "a campaign has something to do");
     CampaignResult result;
     result.replicas.resize(spec.replicas);
     oneapi::tbb::parallel_for(std::uint32_t{0}, spec.replicas,
-                              [&](std::uint32_t i) { result.replicas[i] = run_replica(spec, steps, i, false); });
+                              [&](std::uint32_t i) { result.replicas[i] = run(spec, steps, i, false); });
     std::vector<std::uint32_t> order(spec.replicas);
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return result.replicas[a].ettr() < result.replicas[b].ettr();
     });
-    result.shown_index = order[(order.size() - 1) / 2];
-    result.shown = run_replica(spec, steps, result.shown_index, true);
+    result.shown_index = shown.value_or(order[(order.size() - 1) / 2]);
+    result.shown = run(spec, steps, result.shown_index, true);
     result.advice = advise(spec, steps.step({spec.phases.front().key, 0}));
     return result;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "models/faults/checkpoint_interval.hpp"
@@ -28,7 +29,7 @@ struct IntervalAdvice {
 
 struct CampaignResult {
     std::vector<ReplicaResult> replicas;
-    ReplicaResult shown;  ///< the one of median ETTR, with its incidents
+    ReplicaResult shown;  ///< the one of median ETTR or asked for, with its incidents and course
     std::uint32_t shown_index = 0;
     IntervalAdvice advice;
 
@@ -37,10 +38,16 @@ struct CampaignResult {
     double mean_lost_by(std::size_t component) const;  ///< likewise, of ReplicaResult::lost_by
 };
 
-/// spec.phases is not empty and has steps. Throws what the steps' simulation throws.
-CampaignResult run_campaign(const CampaignSpec& spec, StepTimes& steps);
+/// Seed of all streams of a replica.
+std::uint64_t replica_seed(const CampaignSpec& spec, std::uint32_t index);
 /// One replica, without the others.
 ReplicaResult run_replica(const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record);
+
+using RunOne = std::function<ReplicaResult(const CampaignSpec&, StepTimes&, std::uint32_t index, bool record)>;
+/// spec.phases is not empty and has steps. Throws what the steps' simulation throws. `run` is asked from many threads;
+/// `shown`: that replica is shown, not the one of median ETTR.
+CampaignResult run_campaign(const CampaignSpec& spec, StepTimes& steps, const RunOne& run = run_replica,
+                            std::optional<std::uint32_t> shown = std::nullopt);
 
 IntervalAdvice advise(const CampaignSpec& spec, Nanoseconds step);
 

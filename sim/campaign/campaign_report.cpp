@@ -215,10 +215,23 @@ CampaignSpec campaign_spec(const Scenario& s, const Result& result, StepTimes& s
 void add_campaign(const Scenario& s, Result& result, CampaignOptions options) {
     if (!s.run.given || !result.failure.empty() || result.step.ps <= 0)
         return;
-    StepTimes steps = condition_steps(s, result, options.memo);
+    Watcher* watcher = options.watcher;
+    StepSeen seen;
+    RunOne run = run_replica;
+    if (watcher) {
+        seen = [watcher](const Condition& c, const Scenario& scenario, const Result& r) {
+            watcher->step_seen(c, scenario, r);
+        };
+        run = [watcher](const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record) {
+            return watcher->run(spec, steps, index, record);
+        };
+    }
+    StepTimes steps = condition_steps(s, result, options.memo, seen);
     auto report = std::make_shared<CampaignReport>();
     report->spec = campaign_spec(s, result, steps);
-    report->result = run_campaign(report->spec, steps);
+    if (watcher)
+        watcher->begins(report->spec, steps);
+    report->result = run_campaign(report->spec, steps, run, s.run.shown);
     if (options.intervals)
         report->intervals = interval_table(report->spec, steps, report->result.advice);
     report->prices = {s.price_per_gpu_hour, s.power_limit_w > 0 ? s.power_limit_w : s.gpu.power_w};
@@ -226,6 +239,8 @@ void add_campaign(const Scenario& s, Result& result, CampaignOptions options) {
     for (const auto& [condition, step] : steps.known())
         report->conditions.push_back({condition_name(s, condition.degraded), condition.key, step});
     tell_stuck(result, *report);
+    if (watcher)
+        watcher->ended(*report, steps);
     result.campaign = std::move(report);
 }
 

@@ -27,13 +27,26 @@ struct CampaignReport {
     Economics of(const ReplicaResult& replica) const { return economics(spec.fleet, prices, replica); }
 };
 
+/// The numbers of a campaign from a scenario and its step. Throws ScenarioError for a time-out shorter than a step.
+CampaignSpec campaign_spec(const Scenario& scenario, const Result& result, StepTimes& steps);
+
+/// Who watches a campaign from the start, and may have its replicas run otherwise (sim/monitor).
+class Watcher {
+public:
+    virtual ~Watcher() = default;
+    /// Before anything runs; `steps` outlives the run.
+    virtual void begins(const CampaignSpec& spec, StepTimes& steps) = 0;
+    virtual void step_seen(const Condition& condition, const Scenario& scenario, const Result& result) = 0;
+    /// From many threads.
+    virtual ReplicaResult run(const CampaignSpec& spec, StepTimes& steps, std::uint32_t index, bool record) = 0;
+    virtual void ended(const CampaignReport& report, StepTimes& steps) = 0;
+};
+
 struct CampaignOptions {
     bool memo = true;  ///< steps under a condition are simulated once; false: each time they are asked for, the same
     bool intervals = true;  ///< other checkpoint intervals as well
+    Watcher* watcher = nullptr;
 };
-
-/// The numbers of a campaign from a scenario and its step. Throws ScenarioError for a time-out shorter than a step.
-CampaignSpec campaign_spec(const Scenario& scenario, const Result& result, StepTimes& steps);
 
 /// Runs the campaign of a scenario that has one and whose step ran; result.campaign holds it then. A run that most lives
 /// never finish becomes the result's failure. `scenario` is that of the result. Steps under conditions run folded.

@@ -112,9 +112,11 @@ struct Phase {
 };
 
 /// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save; from_zero: what was
-/// trained is worth nothing, all of it is done again.
+/// trained is worth nothing, all of it is done again. restart is no fault but somebody who saves and restarts the job; with
+/// `which` a degradation, the node that has it is exchanged.
 struct ScheduledFault {
-    enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero };
+    enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero, restart };
+    static constexpr std::uint32_t kNothing = UINT32_MAX;
     Nanoseconds time = 0;
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component (stop) or degradation (slow)

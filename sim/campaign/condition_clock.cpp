@@ -107,6 +107,16 @@ void ConditionClock::degrade(std::uint32_t which, Nanoseconds now, Nanoseconds l
     find_next();
 }
 
+void ConditionClock::mend(std::uint32_t which) {
+    Source& source = degradations_[which];
+    if (source.ends.empty())
+        return;
+    source.ends.erase(std::min_element(source.ends.begin(), source.ends.end()));
+    if (source.ends.empty())
+        mask_ &= ~(1u << which);
+    find_next();
+}
+
 void ConditionClock::job_started(Nanoseconds now) {
     if (spec_.leak.per_day <= 0)
         return;

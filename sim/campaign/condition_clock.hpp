@@ -31,6 +31,8 @@ public:
     Change take();
     /// A degradation that begins now, for `lasts` (0: as drawn), beside those that arrive by themselves.
     void degrade(std::uint32_t which, Nanoseconds now, Nanoseconds lasts);
+    /// The one that would be mended first is mended now; nothing without one.
+    void mend(std::uint32_t which);
     Nanoseconds flap() {
         return nanoseconds(faults::uniform(spec_.flap_low_s, spec_.flap_high_s).at(flaps_.lasts.next()));
     }
@@ -43,6 +45,8 @@ public:
     Nanoseconds leaking(Nanoseconds step) const {
         return step + step * leak_level_ / static_cast<Nanoseconds>(1 / kLeakGrid);
     }
+
+    double leak() const { return static_cast<double>(leak_level_) * kLeakGrid; }
 
 private:
     struct Source {

@@ -10,7 +10,7 @@ namespace fabricast::campaign {
 namespace {
 
 void degrade(Scenario& s, const faults::Degradation& d) {
-    if (d.name == "slow_gpu") {
+    if (d.name == "slow_gpu" || d.name == "hot_gpu") {
         s.slow_gpu = std::max(s.slow_gpu, 1 / d.keeps);
     } else if (d.lane_bytes_per_s > 0) {
         const double nominal = s.gpu.nvlink_nominal_bytes_per_s;
@@ -48,14 +48,17 @@ Scenario under(const Scenario& scenario, const Condition& condition) {
     return s;
 }
 
-StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool memo) {
+StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool memo, const StepSeen& seen) {
     const bool warms_up = scenario.run.phases.empty() && healthy.warmup_ps > 0;
     const auto keys = static_cast<std::uint32_t>(std::max<std::size_t>(1, scenario.run.phases.size()) + warms_up);
     const int kinds = static_cast<int>(scenario.run.faults.degradations.size()) + 1;
-    const auto simulate = [&scenario, &healthy, memo](const Condition& condition) {
+    const auto simulate = [&scenario, &healthy, memo, seen](const Condition& condition) {
         const auto round = [](Picoseconds ps) { return (ps + 500) / 1000; };
-        if (memo && condition.key == 0 && condition.degraded == 0 && scenario.run.phases.empty())
+        if (memo && condition.key == 0 && condition.degraded == 0 && scenario.run.phases.empty()) {
+            if (seen)
+                seen(condition, scenario, healthy);
             return round(healthy.step.ps);
+        }
         const Scenario changed = under(scenario, condition);
         const Result result = forecast(changed, {.critical_path = false});
         if (!result.failure.empty()) {
@@ -64,6 +67,8 @@ StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool 
                                                     condition.key, result.failure)
                                       : fmt::format("{}: under degradation: {}", scenario.file, result.failure));
         }
+        if (seen)
+            seen(condition, changed, result);
         return round(result.step.ps);
     };
     return StepTimes(keys, kinds, simulate, memo);

@@ -14,9 +14,12 @@ namespace fabricast::campaign {
 /// `scenario` under the condition. Bits are those of scenario.run.faults.degradations, then congestion.
 Scenario under(const Scenario& scenario, const Condition& condition);
 
+/// Told of each step under a condition once, before its time is known to anybody else; one at a time.
+using StepSeen = std::function<void(const Condition&, const Scenario&, const Result&)>;
+
 /// Step times of the scenario, of which `healthy` is known; both outlive them. Throws ScenarioError for a phase that does
 /// not run (memory). keys: phases of the run, at least 1; one more when gradients are not compressed at first. memo: see
 /// StepTimes; without it the healthy step is forecast again, too.
-StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool memo = true);
+StepTimes condition_steps(const Scenario& scenario, const Result& healthy, bool memo = true, const StepSeen& seen = {});
 
 }  // namespace fabricast::campaign

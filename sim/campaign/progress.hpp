@@ -15,6 +15,7 @@ namespace fabricast::campaign {
 
 class Progress {
 public:
+    Progress() : Progress(CheckpointSpec{}, EventsSpec{}) {}
     Progress(const CheckpointSpec& checkpoint, const EventsSpec& events);
 
     /// Runs from `now` for at most `budget` at `step` a step, up to step `limit` (whose pause is then still due).
@@ -24,9 +25,10 @@ public:
     /// Time until the step in flight ends (pause before it included); 0 at a boundary.
     Nanoseconds to_boundary() const { return in_step() ? pause_ + length_ - into_ : 0; }
 
-    std::int64_t steps() const { return steps_; }  ///< finished
-    std::int64_t saves() const { return saves_; }  ///< blocking saves begun and ended
-    Nanoseconds kept() const { return kept_; }     ///< time of steps, the one in flight included
+    Nanoseconds since_boundary() const { return into_; }  ///< since the end of step steps(), pauses included
+    std::int64_t steps() const { return steps_; }         ///< finished
+    std::int64_t saves() const { return saves_; }         ///< blocking saves begun and ended
+    Nanoseconds kept() const { return kept_; }            ///< time of steps, the one in flight included
     Nanoseconds lost() const { return lost_; }
     Nanoseconds saving() const { return saving_; }
     Nanoseconds evaluating() const { return evaluating_; }

@@ -95,7 +95,15 @@ void Replica::run_until(Nanoseconds time) {
         if (before == alarm_step_)
             return false_alarm();
         const Nanoseconds step = step_time();
-        now_ += progress_.run(now_, time - now_, step, std::min(phase_end_[phase_], alarm_step_));
+        const std::int64_t limit = std::min(phase_end_[phase_], alarm_step_);
+        if (record_) {
+            const Progress at_begin = progress_;
+            const Nanoseconds begin = now_;
+            now_ += progress_.run(now_, time - now_, step, limit);
+            keep_running(at_begin, begin, step, limit);
+        } else {
+            now_ += progress_.run(now_, time - now_, step, limit);
+        }
         const Nanoseconds healthy = times_.step({spec_.phases[phase_].key, 0});
         result_.slow += (progress_.steps() - before) * (step - healthy);
     }
@@ -185,6 +193,14 @@ void Replica::scheduled_fault() {
             return;
         case ScheduledFault::Kind::poisoned: return poisoned(INT64_MAX);
         case ScheduledFault::Kind::from_zero: return poisoned(0);
+        case ScheduledFault::Kind::restart: {
+            const bool swaps = fault.which != ScheduledFault::kNothing;
+            if (swaps) {
+                conditions_.mend(fault.which);
+                note(Kind::mended, kNobody, fault.which);
+            }
+            return planned_stop(Spent::restart, swaps ? spec_.recovery.swap : 0, true);
+        }
     }
 }
 
@@ -255,6 +271,31 @@ void Replica::spend(Spent why, Nanoseconds length) {
     result_.spent[static_cast<std::size_t>(why)] += length;
     now_ += length;
     mark();
+    if (record_ && length > 0)
+        keep_standing(why, now_ - length);
+}
+
+void Replica::keep_standing(Spent why, Nanoseconds begin) {
+    Stretch& s = result_.stretches.emplace_back();
+    s.begin = begin;
+    s.end = now_;
+    s.why = why;
+    s.planned = planned_;
+    s.component = broken_;
+    s.job_start = run_since_;
+    s.key = spec_.phases[phase_].key;
+    s.degraded = conditions_.mask();
+    s.leak = conditions_.leak();
+}
+
+void Replica::keep_running(const Progress& before, Nanoseconds begin, Nanoseconds step, std::int64_t limit) {
+    if (now_ == begin)
+        return;
+    keep_standing(Spent::steps, begin);
+    Stretch& s = result_.stretches.back();
+    s.step = step;
+    s.limit = limit;
+    s.progress = before;
 }
 
 // Passes time in which no step is done, or what of it passes before the job is hit.

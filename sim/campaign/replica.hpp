@@ -26,7 +26,7 @@ namespace fabricast::campaign {
 
 class Replica {
 public:
-    /// `seed` is the replica's own. record: keep the incidents.
+    /// `seed` is the replica's own. record: keep the incidents and the course.
     Replica(const CampaignSpec& spec, StepTimes& steps, std::uint64_t seed, bool record);
     ReplicaResult run();
 
@@ -55,6 +55,8 @@ private:
     // standing still
     std::optional<Hit> stand(Spent why, Nanoseconds length);
     void spend(Spent why, Nanoseconds length);
+    void keep_standing(Spent why, Nanoseconds begin);
+    void keep_running(const Progress& before, Nanoseconds begin, Nanoseconds step, std::int64_t limit);
 
     // coming back (replica_recovery.cpp)
     void stop_by(Hit hit);
@@ -99,7 +101,9 @@ private:
     Nanoseconds corruption_found_ = kNever;
     std::int64_t corrupt_step_ = 0;
     Hit corruption_ = {};
-    int alert_ = 0;  ///< 0 none, 1 warning, 2 critical
+    bool planned_ = true;             ///< why the job stands, for the course
+    std::uint32_t broken_ = kNobody;  ///< component
+    int alert_ = 0;                   ///< 0 none, 1 warning, 2 critical
     std::uint32_t fruitless_ = 0;
     std::int64_t fruit_ = -1;  ///< step of the last start
     ReplicaResult result_;

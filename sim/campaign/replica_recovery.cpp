@@ -22,6 +22,8 @@ void Replica::stop_by(Hit hit) {
 void Replica::recover(Hit hit) {
     const Hit first = hit;
     const Nanoseconds fault = now_, lost = progress_.lost();
+    planned_ = false;
+    broken_ = hit.component;
     const std::int64_t reached = progress_.steps();
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     note(Kind::fault, hit.node, hit.component);
@@ -42,6 +44,7 @@ void Replica::recover(Hit hit) {
             }
             note(Kind::fault, again->node, again->component);
             hit = *again;
+            broken_ = hit.component;
             continue;
         }
         const double recurs = spec_.fleet.components[hit.component].recurs;
@@ -111,6 +114,8 @@ std::optional<Replica::Hit> Replica::bring_back(bool planned) {
 
 void Replica::started() {
     run_since_ = now_;
+    planned_ = true;
+    broken_ = kNobody;
     conditions_.job_started(now_);
     alert_ = 0;
     alarm_step_ = INT64_MAX;
@@ -131,6 +136,7 @@ void Replica::started() {
 void Replica::false_alarm() {
     ++result_.false_alarms;
     mark();
+    planned_ = false;
     note(Kind::false_alarm, kNobody, 0);
     progress_.back_to_save(now_);
     copies_live_ = false;
@@ -240,6 +246,7 @@ void Replica::found_corruption() {
 // all of it is worth nothing, the last good step is 0.
 void Replica::poisoned(std::int64_t last_good) {
     note(last_good == 0 ? Kind::from_zero : Kind::poisoned, kNobody, 0);
+    planned_ = false;
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     progress_.back_to_save(now_, last_good);
     copies_live_ = false;

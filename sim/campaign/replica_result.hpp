@@ -7,26 +7,10 @@
 #include <vector>
 
 #include "sim/campaign/campaign_spec.hpp"
+#include "sim/campaign/course.hpp"
 
 namespace fabricast::campaign {
 
-/// Where wall time goes; every nanosecond is in one of them.
-enum class Spent : std::uint8_t {
-    steps,  ///< steps that were kept: productive
-    lost,   ///< steps done and thrown away, the one in flight included
-    save,   ///< training stands still for a save
-    evaluation,
-    stall,      ///< flaps, changes of membership
-    detection,  ///< from the fault until somebody knows
-    restart,    ///< locating, exchange of the node, process start, communicators
-    load,       ///< from the checkpoint
-    waiting,    ///< for a node: no spare was left
-    maintenance,
-    queue,        ///< for the scheduler, between jobs
-    false_alarm,  ///< a save that looked like a hang
-    count
-};
-inline constexpr std::size_t kSpentCount = static_cast<std::size_t>(Spent::count);
 std::string_view spent_name(Spent spent);  ///< "false_alarm"
 std::string_view spent_text(Spent spent);  ///< "saves that looked like a hang"
 
@@ -89,6 +73,7 @@ struct ReplicaResult {
     std::vector<Nanoseconds> lost_by;
     std::vector<Incident> incidents;  ///< where they were recorded
     std::vector<CourseMark> course;   ///< likewise
+    std::vector<Stretch> stretches;      ///< likewise; one behind the other, from 0 to `wall`
 
     double ettr() const;  ///< kept steps / wall
 };

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "sim/campaign/campaign_report.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
+#include "sim/monitor/monitor.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/comparison.hpp"
 #include "sim/report/result_views.hpp"
@@ -153,7 +153,7 @@ int compare(const Arguments& arguments) {
     for (const Scenario& scenario : scenarios) {
         stats.start_forecast();
         results.push_back(forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time, .memo = options.memo}));
-        campaign::add_campaign(scenario, results.back(), {.memo = options.memo});
+        monitor::add_campaign(scenario, results.back(), {.memo = options.memo});
         stats.end_forecast(scenario.name, results.back().events);
     }
     std::vector<Comparison> against_a;

@@ -7,12 +7,13 @@
 #include <cstdio>
 #include <optional>
 
-#include "sim/campaign/campaign_report.hpp"
 #include "sim/cli/command_line.hpp"
 #include "sim/cli/forecast_options.hpp"
 #include "sim/cli/run_stats.hpp"
+#include "sim/cli/series_options.hpp"
 #include "sim/cli/timeline_options.hpp"
 #include "sim/cli/trace_job.hpp"
+#include "sim/monitor/monitor.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/result_views.hpp"
 #include "sim/report/timeline_views.hpp"
@@ -28,7 +29,7 @@ namespace po = boost::program_options;
 
 struct RunOptions : ForecastArguments {
     bool full = false;
-    std::string stats;
+    std::string stats, series;
     TimelineArguments timeline;
     std::optional<traces::TraceArguments> traces;  ///< instead of files
 };
@@ -40,6 +41,7 @@ Options description() {
     options.named.add_options()("full", "print all tables instead of one screen")(
         "stats", po::value<std::string>()->value_name("FILE"), "write what the simulation itself took, as JSON");
     add_timeline_options(options);
+    add_series_options(options);
     add_trace_options(options);
     options.examples =
         "examples\n"
@@ -49,6 +51,7 @@ Options description() {
         "  fabricast run my.yaml --measured tokens_per_s_per_gpu=1900\n"
         "  fabricast run my.yaml --output report.html            a page to mail; also .md, .csv, .prom\n"
         "  fabricast run my.yaml --trace step.pftrace            open it in ui.perfetto.dev\n"
+        "  fabricast run campaign.yaml --series life.csv --replica 7    what monitors read, minute by minute\n"
         "  fabricast run before.yaml after.yaml\n"
         "  fabricast run my.yaml --inject 'gpu 0.3 clock 1200 MHz' --inject 'nic 3.2 flap at 10 s for 5 s'\n"
         "  fabricast run --chakra traces/step --network net.yml --system system.json --groups groups.json\n\n"
@@ -84,6 +87,12 @@ void check_options(const RunOptions& options) {
     if (!options.timeline.trace.empty() && options.files.size() > 1)
         throw ScenarioError(
             fmt::format("fabricast run: --trace takes one scenario, {} were given", options.files.size()));
+    if (!options.series.empty() && options.files.size() > 1)
+        throw ScenarioError(
+            fmt::format("fabricast run: --series takes one scenario, {} were given", options.files.size()));
+    for (const std::string* other : {&options.output, &options.stats, &options.timeline.trace})
+        if (!options.series.empty() && options.series == *other)
+            throw ScenarioError("fabricast run: --series and another option name the same file");
     for (const std::string* other : {&options.output, &options.stats}) {
         if (!options.timeline.trace.empty() && options.timeline.trace == *other)
             throw ScenarioError("fabricast run: --trace and another option name the same file");
@@ -102,6 +111,7 @@ RunOptions parse_run(const Arguments& arguments, bool& help) {
     }
     options.traces = read_trace_options(values);
     options.timeline = read_timeline_options(values);
+    options.series = read_series_options(values, options.overrides);
     if (!help && !options.traces)
         check_options(options);
     return options;
@@ -198,12 +208,14 @@ int run(const Arguments& arguments) {
         Result result = forecast(
             scenarios[i],
             {.split_waiting = true, .fold = options.fold, .fold_time = options.fold_time, .memo = options.memo});
-        campaign::add_campaign(scenarios[i], result, {.memo = options.memo});
+        monitor::add_campaign(scenarios[i], result, {.memo = options.memo});
         stats.end_forecast(scenarios[i].name, result.events + (result.waiting ? result.waiting->events : 0));
         code = std::max(code, exit_code(result));
         const std::optional<StepTimeline> timeline = timeline_of(options, scenarios[i], result);
         write_output(options, result, measured, timeline);
         write_trace_file(options, timeline);
+        if (!options.series.empty())
+            write_series(options.series, result);
         if (options.json) {
             const bool last = i + 1 == scenarios.size();
             if (several)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/report/campaign_view.hpp"
+#include "sim/report/monitor_view.hpp"
 #include "sim/report/sections.hpp"
 
 namespace fabricast {
@@ -135,11 +136,11 @@ void print_intervals(Page& page, const IntervalTable& table, bool full) {
     stalls.print(page);
 }
 
-void print_incidents(Page& page, const CampaignReport& report, bool full) {
+void print_incidents(Page& page, const CampaignReport& report, bool asked_for, bool full) {
     const ReplicaResult& shown = report.result.shown;
     page.blank();
-    page.add(fmt::format("Life {}, the one of median ETTR: {} stops in {}", report.result.shown_index, shown.stops,
-                         span_text(seconds_of(shown.wall))),
+    page.add(fmt::format("Life {}{}: {} stops in {}", report.result.shown_index,
+                         asked_for ? "" : ", the one of median ETTR", shown.stops, span_text(seconds_of(shown.wall))),
              Paint::bold)
         .end();
     std::vector<const Incident*> rows;
@@ -198,8 +199,8 @@ std::string campaign_text(const Result& result, bool full, bool color, bool unic
     print_intervals(page, report.intervals, full);
     if (full)
         print_causes(page, report);
-    print_incidents(page, report, full);
-    return page.text();
+    print_incidents(page, report, result.scenario->run.shown.has_value(), full);
+    return page.text() + monitor_text(result, full, color, unicode);
 }
 
 }  // namespace fabricast

@@ -5,54 +5,17 @@
 #include <algorithm>
 
 #include "sim/report/campaign_view.hpp"
+#include "sim/report/monitor_view.hpp"
 
 namespace fabricast {
 
 const std::vector<std::string_view>& figure_names() {
-    static const std::vector<std::string_view> names = {"time_s",
-                                                        "step_time_s",
-                                                        "tokens_per_s",
-                                                        "tokens_per_s_per_gpu",
-                                                        "model_tflops_per_gpu",
-                                                        "peak_tflops",
-                                                        "mfu",
-                                                        "hfu",
-                                                        "mfu_causal",
-                                                        "hfu_causal",
-                                                        "mfu_whole",
-                                                        "hfu_whole",
-                                                        "exposed_comm_fraction",
-                                                        "bubble_fraction",
-                                                        "ps",
-                                                        "steps_simulated",
-                                                        "days",
-                                                        "gpu_hours",
-                                                        "cost",
-                                                        "memory_gib",
-                                                        "failed_at_s",
-                                                        "epochs_done",
-                                                        "job_s",
-                                                        "longest_step_s",
-                                                        "reporting_ranks",
-                                                        "samples_missed",
-                                                        "ettr",
-                                                        "campaign_days",
-                                                        "campaign_tokens",
-                                                        "campaign_gpu_hours",
-                                                        "campaign_cost",
-                                                        "stops",
-                                                        "mttf_h",
-                                                        "best_interval_s",
-                                                        "best_to_young",
-                                                        "best_to_daly",
-                                                        "lost_h",
-                                                        "stop_detection_s",
-                                                        "stop_restart_s",
-                                                        "stop_lost_s",
-                                                        "warnings",
-                                                        "criticals",
-                                                        "first_warning_d",
-                                                        "first_critical_d"};
+    static const std::vector<std::string_view> names = [] {
+        std::vector<std::string_view> all = {"time_s", "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "peak_tflops", "mfu", "hfu", "mfu_causal", "hfu_causal", "mfu_whole", "hfu_whole", "exposed_comm_fraction", "bubble_fraction", "ps", "steps_simulated", "days", "gpu_hours", "cost", "memory_gib", "failed_at_s", "epochs_done", "job_s", "longest_step_s", "reporting_ranks", "samples_missed", "ettr", "campaign_days", "campaign_tokens", "campaign_gpu_hours", "campaign_cost", "stops", "mttf_h", "best_interval_s", "best_to_young", "best_to_daly", "lost_h", "stop_detection_s", "stop_restart_s", "stop_lost_s", "warnings", "criticals", "first_warning_d", "first_critical_d"};
+        const auto& more = report::monitor_figure_names();
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }();
     return names;
 }
 
@@ -160,6 +123,8 @@ std::optional<double> campaign_figure(const Result& result, std::string_view nam
 
 std::optional<double> figure(const Result& result, std::string_view name) {
     if (const std::optional<double> value = campaign_figure(result, name))
+        return value;
+    if (const std::optional<double> value = report::monitor_figure(result, name))
         return value;
     if (name == "memory_gib") {
         if (result.memory.empty())

@@ -9,6 +9,7 @@
 #include "sim/report/campaign_json.hpp"
 #include "sim/report/exact.hpp"
 #include "sim/report/expectation.hpp"
+#include "sim/report/monitor_json.hpp"
 #include "sim/report/text.hpp"
 #include "sim/report/views.hpp"
 
@@ -311,6 +312,8 @@ std::string result_json(const Result& result) {
     if (result.job)
         json["job"] = job_json(*result.job);
     json["campaign"] = report::campaign_json(result);
+    if (result.monitors)
+        json["monitor"] = report::monitor_json(result);
     json["memory"] = memory_json(result.memory);
     json["host_memory"] = {{"bytes", result.host_bytes},
                            {"capacity_bytes", static_cast<std::int64_t>(scenario.node.host_memory_bytes)}};

@@ -1,6 +1,8 @@
 // What a campaign rests on and nobody said: rates, pieces of a recovery, storage.
 #include <fmt/format.h>
 
+#include "models/monitors/noise.hpp"
+#include "models/monitors/thermal.hpp"
 #include "sim/scenario/fill.hpp"
 
 namespace fabricast {
@@ -49,6 +51,22 @@ void list_run(const Answers& answers, Scenario& s) {
     say("run.recovery.start", minutes(run.recovery.start_s), "defaults.start");
     say("run.recovery.communicators", minutes(run.recovery.communicators_s), "defaults.communicators");
     say("run.recovery.spread", fmt::format("{:.3g}", run.recovery.spread), "defaults.restart_spread");
+    if (run.monitors.given) {
+        const auto tell = [&](const char* what, std::string value, Origin origin, const char* source) {
+            s.assumptions.push_back({what, std::move(value), origin, source});
+        };
+        tell("monitor.step_noise", fmt::format("{:.3g} %", monitors::kStepNoise * 100), Origin::published,
+             "3079 jobs of 128 and more GPUs (arXiv:2505.05713): a step over its job's mean has P90 1.06");
+        tell("monitor.gpu_temp",
+             fmt::format("{:.3g} C at board power, inlet {:.3g} C", monitors::kLoadedC, monitors::kInletC),
+             Origin::published, "65-75 C of H100 boards in training; middle of ASHRAE's recommended inlet");
+        tell("monitor.gpu_temp_tau", fmt::format("{:.3g} s", monitors::kThermalTauS), Origin::published,
+             "a V100's rise under load is over within 60 s");
+        tell("monitor.waiting_power", fmt::format("{:.3g} of board power", monitors::kWaitingPower), Origin::published,
+             "129-152 W of 700 W with kernels waiting in a collective (NVIDIA/nccl issue 1550)");
+        tell("monitor.host_memory_free", fmt::format("{:.3g} at the start", monitors::kFreeAtStart), Origin::guess,
+             "assumed");
+    }
     if (run.checkpoint.mode != RunPlan::Save::none)
         say("run.checkpoint.write", fmt::format("{:.3g} GB/s", run.checkpoint.write_bytes_per_s / 1e9),
             "defaults.storage_rate");

@@ -25,6 +25,8 @@ constexpr Field kRunFields[] = {
      .example = "USD/GPU-h",
      .high = 1e9},
     integer("run.replicas", 1, 100000, "200", "Lives of the job that are simulated, each with its own luck."),
+    integer("run.shown", 0, 99999, "",
+            "The life that is shown and watched, from 0; the one of median ETTR when absent."),
     integer("run.spares", 0, 131072, "", "Idle nodes beside those of the job, billed with them."),
     section("run.checkpoint", "Saving the state."),
     quantity("run.checkpoint.every", D::time, "h", kLong, "Interval between saves; the best one when absent."),
@@ -145,7 +147,7 @@ constexpr Field kRunFields[] = {
      .doc = "Faults one by one: with `kind` of a campaign, with `what` of the step or job."},
     choice(
         "faults.events[].kind",
-        "gpu_fail|gpu_slow|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|software|hang|loader_"
+        "gpu_fail|gpu_slow|gpu_hot|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|software|hang|loader_"
         "slow|"
         "data_nan|from_zero",
         "",
@@ -185,6 +187,46 @@ constexpr Field kRunFields[] = {
     integer("faults.events[].every", 1, 1e9, "", "Steps from one to the next."),
     flag("faults.events[].synchronised", "", "All ranks stop in the same step."),
     quantity("faults.events[].lasts", D::time, "s", 1e7, "How long; for good when absent."),
+
+    {.path = "monitor",
+     .kind = K::section,
+     .doc = "Rules that watch a life of the run and are held against what was wrong with it.",
+     .shorthand = "rules",
+     .list_shorthand = "own"},
+    choice("monitor.rules", "default|case-a|all|none", "default",
+           "Shipped rules: those we advise, those of a field report on 1024 H800 word by word, both or none."),
+    {.path = "monitor.interval",
+     .kind = K::quantity,
+     .doc = "Time from sample to sample.",
+     .fallback = "60 s",
+     .dimension = D::time,
+     .example = "s",
+     .low = 1,
+     .high = 86400},
+    {.path = "monitor.own", .kind = K::list, .doc = "Rules of your own, beside them."},
+    text("monitor.own[].name", "Name in the report; that of the metric when absent."),
+    text("monitor.own[].metric", "What is measured: step_time, gpu_temp, port_rate, ib_busbw ..."),
+    choice("monitor.own[].of", "value|base|baseline|peers|peers_difference", "value",
+           "What it is held against: nothing; the simulated healthy value; its own past; the median of its peers, as a "
+           "ratio or a difference."),
+    choice("monitor.own[].test", "threshold|cusum", "threshold",
+           "A level that is passed for a while, or a change that adds up."),
+    choice("monitor.own[].when", "above|below", "above", "Which side of the level is bad."),
+    {.path = "monitor.own[].warning",
+     .kind = K::number,
+     .doc = "Level, in what `of` says.",
+     .low = -1e12,
+     .high = 1e12},
+    {.path = "monitor.own[].critical", .kind = K::number, .doc = "Second level.", .low = -1e12, .high = 1e12},
+    time_or_zero("monitor.own[].hold", "min", kLong, "How long the level must be passed."),
+    time_or_zero("monitor.own[].window", "min", kLong, "Samples of so long are averaged first."),
+    quantity("monitor.own[].memory", D::time, "h", kLong, "of: baseline: how far its past reaches; 24 h."),
+    number_or_zero("monitor.own[].drift", 10,
+                   "test: cusum: what is taken off each deviation; half of the smallest change."),
+    choice(
+        "monitor.own[].action", "inquire|throttle|restart", "inquire",
+        "inquire: somebody looks. throttle: the hot GPU is held at the warning level. restart: save, exchange the node "
+        "the alarm names, restart; the campaign does it."),
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ ContextExchange context_from(std::string_view word);
 /// Need model, training and the tokens of the run. fill_faults is a part of fill_campaign.
 void fill_campaign(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
 void fill_faults(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);
+void fill_monitors(Answers& answers, Scenario& scenario, Diagnostics& diagnostics);  ///< another part
 /// False without `faults`, and where all it has are events of the step (`what`), as a bare list of them has.
 bool faults_of_campaign(const Answers& answers);
 

@@ -175,6 +175,7 @@ void fill_campaign(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     fill_stops(answers, s, diagnostics);
     fill_phases(answers, s, diagnostics);
     fill_faults(answers, s, diagnostics);
+    fill_monitors(answers, s, diagnostics);
     if (faults && !s.run.given)
         s.notes.push_back("faults: nothing runs long enough to break; give run.tokens or run.days");
     if (!faults)

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "models/hardware/clock.hpp"
 #include "sim/scenario/fill.hpp"
 #include "sim/scenario/nearest.hpp"
 #include "sim/scenario/places.hpp"
@@ -30,25 +31,6 @@ std::optional<Kind> find_kind(std::string_view word) {
     return static_cast<Kind>(at - kKinds.begin());
 }
 
-// Dense bf16 FLOP of a streaming multiprocessor and clock (white papers of the generations; the clock that matches the dense
-// peak is then 1410 MHz on A100 and 1830 MHz on H100).
-double flops_per_clock(GpuGeneration generation) {
-    switch (generation) {
-        case GpuGeneration::volta: return 1024;
-        case GpuGeneration::ampere: return 2048;
-        case GpuGeneration::hopper: return 4096;
-        case GpuGeneration::blackwell: return 8192;
-    }
-    return 0;
-}
-
-double nominal_mhz(const GpuSpec& gpu) {
-    const double each = flops_per_clock(gpu.generation);
-    const double mhz = gpu.peak_bf16 / (each * gpu.sms) / 1e6;
-    // Chips of a generation that are built or held otherwise (no HBM, H20) give no clock.
-    return gpu.hbm_bytes_per_s > 0.9e12 && mhz > 1000 && mhz < 2600 ? mhz : 0;
-}
-
 /// What is wrong with a fault that was read; empty when it can be.
 std::string wrong_fault(const Scenario& s, const StepFault& f) {
     const std::string_view what = kKinds[static_cast<std::size_t>(f.kind)];
@@ -62,10 +44,10 @@ std::string wrong_fault(const Scenario& s, const StepFault& f) {
     const bool above_one = f.factor >= 1;
     switch (f.kind) {
         case Kind::clock:
-            if (nominal_mhz(s.gpu) <= 0)
+            if (nominal_clock_mhz(s.gpu) <= 0)
                 return fmt::format("the clock of a {} is not known; write slow and a factor", s.gpu.name);
             if (!(above_one && std::isfinite(f.factor)))
-                return fmt::format("a clock is above 0 and at most the {:.0f} MHz of a {}", nominal_mhz(s.gpu),
+                return fmt::format("a clock is above 0 and at most the {:.0f} MHz of a {}", nominal_clock_mhz(s.gpu),
                                    s.gpu.name);
             return ranks();
         case Kind::slow:
@@ -160,7 +142,7 @@ void fill_faults_of_step(const Answers& answers, Scenario& s, Diagnostics& diagn
             f.factor = by->number;
         if (const Answer* to = given("to")) {
             const std::optional<double> mhz = megahertz(to->text);
-            f.factor = mhz ? nominal_mhz(s.gpu) / *mhz : 0;
+            f.factor = mhz ? nominal_clock_mhz(s.gpu) / *mhz : 0;
             f.text += " " + to->text;
             if (f.kind != Kind::clock)
                 diagnostics.error(to->place, fmt::format("{}.to: only a clock is set to something; write by", base));
@@ -287,7 +269,7 @@ void inject_fault(Scenario& s, const std::string& text) {
         const std::optional<double> mhz = megahertz(value);
         if (!mhz)
             refuse(fmt::format("`{}` is no clock; write it like 1200 MHz", value));
-        f.factor = nominal_mhz(s.gpu) / *mhz;
+        f.factor = nominal_clock_mhz(s.gpu) / *mhz;
     } else if (f.kind == Kind::allocator || f.kind == Kind::garbage) {
         time(value, f.seconds);
     } else if (f.kind == Kind::collision) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/faults/fault_catalogue.hpp"
+#include "models/monitors/rule.hpp"
 
 namespace fabricast {
 
@@ -17,6 +18,7 @@ struct RunPlan {
     bool given = false;
     double days = 0;  ///< the run ends then, done or not; 0: not stated
     std::uint32_t replicas = 0, spares = 0;
+    std::optional<std::uint32_t> shown;  ///< the life that is shown; absent: the one of median ETTR
 
     enum class Save : std::uint8_t { none, sync, async, memory };
     struct Checkpoint {
@@ -81,6 +83,13 @@ struct RunPlan {
         };
         std::vector<Event> events;  ///< by time
     } faults;
+
+    /// What watches the run, and by which rules.
+    struct Monitors {
+        bool given = false;
+        double interval_s = 60;
+        std::vector<monitors::Rule> rules;
+    } monitors;
 };
 
 }  // namespace fabricast

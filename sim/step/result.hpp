@@ -18,6 +18,9 @@ namespace fabricast {
 namespace campaign {
 struct CampaignReport;
 }
+namespace monitor {
+struct MonitorReport;
+}
 
 struct StageMemory {
     int stage = 0;
@@ -119,6 +122,7 @@ struct Result {
     std::uint64_t events = 0, fingerprint = 0, ranks_simulated = 0;
     std::optional<QuantumResult> quantum;                      ///< where one was set and the step ran
     std::shared_ptr<const campaign::CampaignReport> campaign;  ///< of a run with faults, by sim/campaign; null: none
+    std::shared_ptr<const monitor::MonitorReport> monitors;    ///< of a campaign that is watched, by sim/monitor
     std::vector<std::string> hints;                            ///< what would fit, what limits
 };
 

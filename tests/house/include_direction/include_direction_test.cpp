@@ -34,7 +34,7 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
                                                           "topologies/importers"};
     static const std::set<std::string_view> models = {"models/hardware",    "models/compute",  "models/collectives",
                                                       "models/transformer", "models/parallel", "models/program",
-                                                      "models/faults"};
+                                                      "models/faults",      "models/monitors"};
     using Rooms = std::set<std::string_view>;
     const auto join = [](std::initializer_list<Rooms> parts) {
         Rooms all;
@@ -57,6 +57,7 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"models/faults",
          join({topologies,
                {"models/hardware", "models/program", "models/compute/math.hpp", "models/compute/spread.hpp"}})},
+        {"models/monitors", {"models/compute/math.hpp"}},
         {"models/parallel",
          join({topologies,
                {"models/hardware", "models/compute", "models/collectives", "models/transformer", "models/program"}})},
@@ -69,14 +70,15 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"sim/observed", {"models/compute"}},
         {"sim/diagnose", join({below, {"sim/engine", "sim/scenario", "sim/step", "sim/observed"}})},
         {"sim/campaign", join({below, {"sim/engine", "sim/scenario", "sim/step"}})},
+        {"sim/monitor", join({below, {"sim/scenario", "sim/step", "sim/campaign"}})},
         {"sim/plan", join({below, {"sim/engine", "sim/scenario", "sim/step", "sim/campaign"}})},
         // report is made from a result, not from a running engine
         {"sim/report", join({below,
-                             {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/plan", "sim/observed",
+                             {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/monitor", "sim/plan", "sim/observed",
                               "sim/diagnose"}})},
         {"sim/cli", join({below,
                           {"sim/engine", "sim/scenario", "sim/import", "sim/traces", "sim/step", "sim/campaign",
-                           "sim/plan", "sim/report", "sim/observed", "sim/diagnose"}})},
+                           "sim/monitor", "sim/plan", "sim/report", "sim/observed", "sim/diagnose"}})},
 
         {"validate/measure", join({below, {"validate/ingest", "sim/observed"}})},
         {"validate/ingest", join({below, {"sim/observed"}})},

@@ -1,0 +1,56 @@
+// Alarms held against what was wrong.
+//
+// An alarm that names the part of a degradation belongs to that; any other to what its metric shows and was there when it
+// rose, or up to `grace` (hold, window, two samples) before. Where several things make a step longer, to the one that
+// makes it longest. Alarms of a rule whose level a healthy job passes belong to nothing. An alarm that belongs to nothing is
+// false. A truth is caught by a rule when an alarm of it belongs to it
+// and rose after its begin; the delay is the time between. `out_of_sight`: missed, and the metric could not show it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/monitor/truth.hpp"
+#include "sim/monitor/watch.hpp"
+
+namespace fabricast::monitor {
+
+struct RuleOutcome {
+    monitors::Rule rule;
+    std::uint32_t alarms = 0, caught = 0, missed = 0, out_of_sight = 0, false_alarms = 0;
+    double median_delay_s = -1;  ///< -1: nothing caught
+    double standing = 0;         ///< share of the time that an alarm stood
+    Nanoseconds first_warning = campaign::kNever, first_critical = campaign::kNever;
+};
+
+struct TruthOutcome {
+    Truth truth;
+    std::string what;
+    struct Catch {
+        std::uint32_t rule = 0;
+        double delay_s = 0;
+    };
+    std::vector<Catch> caught_by;  ///< in order of rules
+};
+
+struct MonitorReport {
+    Nanoseconds interval = 0, wall = 0;
+    std::uint32_t replica = 0;
+    std::int64_t samples = 0;
+    std::uint32_t actions = 0;  ///< restarts that rules asked for
+    bool gave_up = false;       ///< they asked for so many that nobody listened any more
+    std::vector<RuleOutcome> rules;
+    std::vector<TruthOutcome> truths;
+    std::vector<Alarm> alarms;
+    // to read the series again
+    campaign::CampaignSpec spec;
+    Fleet fleet;
+    std::shared_ptr<const Pictures> pictures;
+    std::uint64_t seed = 0;
+};
+
+/// Fills rules and truths of `report`, whose alarms, spec, fleet, pictures and interval are there.
+void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResult& replica, MonitorReport& report);
+
+}  // namespace fabricast::monitor

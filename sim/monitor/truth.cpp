@@ -1,0 +1,159 @@
+#include "sim/monitor/truth.hpp"
+
+#include <algorithm>
+
+#include "models/monitors/xid.hpp"
+
+namespace fabricast::monitor {
+namespace {
+
+using campaign::Incident;
+using campaign::Spent;
+using campaign::Stretch;
+using Kind = Truth::Kind;
+
+/// Ends the oldest open one of its sort; none: nothing.
+void close(std::vector<Truth>& all, Kind kind, std::uint32_t which, Nanoseconds time) {
+    for (Truth& t : all)
+        if (t.kind == kind && t.which == which && t.end == campaign::kNever) {
+            t.end = time;
+            return;
+        }
+}
+
+void flaps_of(const campaign::ReplicaResult& replica, std::vector<Truth>& all) {
+    Nanoseconds end = -1;  // of the stall before
+    for (const Stretch& s : replica.stretches) {
+        if (s.why != Spent::stall)
+            continue;
+        if (s.begin == end)
+            all.back().end = s.end;
+        else
+            all.push_back({Kind::flap, 0, s.begin, s.end});
+        end = s.end;
+    }
+}
+
+void leaks_of(const campaign::CampaignSpec& spec, const campaign::ReplicaResult& replica, std::vector<Truth>& all) {
+    if (spec.conditions.leak.per_day <= 0)
+        return;
+    Nanoseconds job = -1;  // start of the one that leaks
+    for (const Stretch& s : replica.stretches) {
+        const Nanoseconds shows = s.job_start + spec.conditions.leak.free_for;
+        if (s.why != Spent::steps || s.end <= shows)
+            continue;
+        if (s.job_start != job)
+            all.push_back({Kind::leak, 0, shows, s.end});
+        job = s.job_start;
+        all.back().end = s.end;
+    }
+}
+
+}  // namespace
+
+std::vector<Truth> truths_of(const campaign::CampaignSpec& spec, const campaign::ReplicaResult& replica) {
+    std::vector<Truth> all, others;
+    bool down = false;
+    for (const Incident& incident : replica.incidents) {
+        switch (incident.kind) {
+            case Incident::Kind::fault:
+            case Incident::Kind::replica_left: {
+                const bool silent = spec.fleet.components[incident.which].shows == faults::Shows::silent;
+                if (silent || !down)
+                    all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever});
+                down = down || (!silent && incident.kind == Incident::Kind::fault);
+                break;
+            }
+            case Incident::Kind::recovered:
+            case Incident::Kind::replica_back:
+                down = false;
+                for (Truth& t : all)
+                    if (t.kind == Kind::stop && t.end == campaign::kNever &&
+                        spec.fleet.components[t.which].shows != faults::Shows::silent)
+                        t.end = incident.time;
+                break;
+            case Incident::Kind::silent_found: close(all, Kind::stop, incident.which, incident.time); break;
+            case Incident::Kind::degraded:
+                all.push_back({Kind::degradation, incident.which, incident.time, campaign::kNever});
+                break;
+            case Incident::Kind::mended: close(all, Kind::degradation, incident.which, incident.time); break;
+            case Incident::Kind::congested:
+                all.push_back({Kind::congestion, 0, incident.time, campaign::kNever});
+                break;
+            case Incident::Kind::cleared: close(all, Kind::congestion, 0, incident.time); break;
+            case Incident::Kind::poisoned:
+                all.push_back({Kind::poisoned, 0, incident.time, incident.time + campaign::kMinute});
+                break;
+            default: break;
+        }
+    }
+    flaps_of(replica, others);
+    all.insert(all.end(), others.begin(), others.end());
+    others.clear();
+    leaks_of(spec, replica, others);
+    all.insert(all.end(), others.begin(), others.end());
+    for (Truth& t : all)
+        t.end = std::min(t.end, replica.wall);
+    std::stable_sort(all.begin(), all.end(), [](const Truth& a, const Truth& b) { return a.begin < b.begin; });
+    return all;
+}
+
+std::string truth_text(const campaign::CampaignSpec& spec, const Truth& t) {
+    switch (t.kind) {
+        case Kind::stop: return spec.fleet.components[t.which].what;
+        case Kind::degradation: return spec.conditions.degradations[t.which].what.what;
+        case Kind::congestion: return "congestion by neighbours";
+        case Kind::flap: return "link flap, change of membership";
+        case Kind::leak: return "leak";
+        case Kind::poisoned: return "loss not a number";
+    }
+    return {};
+}
+
+bool follows_step(Metric m) {
+    return m == Metric::step_time || m == Metric::mfu || m == Metric::tokens_per_s || m == Metric::tensor_active ||
+           m == Metric::nvlink_bw || m == Metric::ib_bw || m == Metric::power || m == Metric::gpu_util;
+}
+
+bool moves(const campaign::CampaignSpec& spec, const Truth& t, Metric m, int part) {
+    const bool of_peers = monitors::info(m).of_peers;
+    switch (t.kind) {
+        case Kind::degradation: {
+            if (of_peers && part != static_cast<int>(t.which))
+                return false;
+            const std::string& name = spec.conditions.degradations[t.which].what.name;
+            const bool gpu = name == "slow_gpu" || name == "hot_gpu";
+            switch (m) {
+                case Metric::port_rate: return name == "nic_half";
+                case Metric::ib_busbw: return name == "nic_half" || name == "pcie_width";
+                case Metric::nvlink_busbw: return name == "nvlink_lane";
+                case Metric::collective_time:
+                case Metric::compute_time: return gpu;
+                case Metric::gpu_temp:
+                case Metric::sm_clock: return name == "hot_gpu";
+                default: return follows_step(m) && m != Metric::gpu_util;
+            }
+        }
+        case Kind::congestion: return m == Metric::ib_busbw ? part < 0 : follows_step(m) && m != Metric::gpu_util;
+        case Kind::leak:
+            return m == Metric::data_wait || m == Metric::io_wait || m == Metric::host_memory_free ||
+                   (follows_step(m) && !of_peers);
+        case Kind::flap: return m == Metric::link_downed || m == Metric::since_step || follows_step(m);
+        case Kind::poisoned: return m == Metric::loss_is_nan || m == Metric::grad_norm_event || m == Metric::job_up;
+        case Kind::stop: {
+            const faults::Component& c = spec.fleet.components[t.which];
+            const monitors::DriverReport told = monitors::driver_report(c.name);
+            if (c.shows == faults::Shows::silent)
+                return false;
+            if (m == Metric::xid)
+                return told.xid > 0;
+            if (m == Metric::ecc_uncorrectable)
+                return told.uncorrectable;
+            return m == Metric::job_up || m == Metric::since_step || m == Metric::io_wait ||
+                   (follows_step(m) && m != Metric::step_time && m != Metric::mfu && m != Metric::tokens_per_s);
+        }
+    }
+    return false;
+}
+
+}  // namespace fabricast::monitor
