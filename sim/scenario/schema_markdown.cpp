@@ -52,6 +52,9 @@ std::string value_text(const Field& field) {
         case FieldKind::preset: return fmt::format("name of the catalogue: `fabricast presets`, {}", field.allowed);
         case FieldKind::range: return "`[low, high]`";
         case FieldKind::numbers: return "list of numbers";
+        case FieldKind::integers: return "list of whole numbers" + bounds_text(field);
+        case FieldKind::words:
+            return field.allowed.empty() ? "list of words" : "list of " + joined(allowed_words(field), ", ");
     }
     return {};
 }
