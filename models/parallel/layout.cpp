@@ -226,4 +226,17 @@ std::string check_layout(const Architecture& a, const TrainingPlan& plan, std::i
     return check_methods(plan, field);
 }
 
+std::string_view schedule_name(Schedule schedule) {
+    switch (schedule) {
+        case Schedule::gpipe: return "gpipe";
+        case Schedule::one_f_one_b: return "1f1b";
+        case Schedule::interleaved: return "interleaved";
+        case Schedule::zb_h1: return "zb-h1";
+        case Schedule::zb_h2: return "zb-h2";
+        case Schedule::zb_v: return "zb-v";
+        case Schedule::dual_pipe: return "dual-pipe";
+    }
+    return {};
+}
+
 }  // namespace fabricast

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/parallel/compressed_traffic.hpp"
@@ -14,6 +15,7 @@
 namespace fabricast {
 
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dual_pipe };
+std::string_view schedule_name(Schedule schedule);  ///< "zb-h2", as scenarios write it
 enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses };
 enum class ExpertDispatch : std::uint8_t { all_to_all, all_gather, node_aware };
 enum class ReduceEvery : std::uint8_t { step, micro_batch };

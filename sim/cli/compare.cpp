@@ -152,7 +152,8 @@ int compare(const Arguments& arguments) {
     std::vector<Result> results;
     for (const Scenario& scenario : scenarios) {
         stats.start_forecast();
-        results.push_back(forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time, .memo = options.memo}));
+        results.push_back(
+            forecast(scenario, {.fold = options.fold, .fold_time = options.fold_time, .memo = options.memo}));
         monitor::add_campaign(scenario, results.back(), {.memo = options.memo});
         stats.end_forecast(scenario.name, results.back().events);
     }

@@ -46,19 +46,6 @@ std::string overlap_word(const TrainingPlan& p) {
                                  : (p.overlap_param_gather ? "parameters" : "none");
 }
 
-std::string_view schedule_word(Schedule schedule) {
-    switch (schedule) {
-        case Schedule::gpipe: return "gpipe";
-        case Schedule::one_f_one_b: return "1f1b";
-        case Schedule::interleaved: return "interleaved";
-        case Schedule::zb_h1: return "zb-h1";
-        case Schedule::zb_h2: return "zb-h2";
-        case Schedule::zb_v: return "zb-v";
-        case Schedule::dual_pipe: return "dual-pipe";
-    }
-    return {};
-}
-
 }  // namespace
 
 std::string_view dimension_name(Dimension dimension) {
@@ -193,7 +180,7 @@ std::string PlanSpace::value_text(Dimension dimension, std::uint32_t v) const {
         case Dimension::ep: return std::to_string(ep_[v]);
         case Dimension::pp: return std::to_string(pp_[v]);
         case Dimension::vpp: return std::to_string(vpp_[v]);
-        case Dimension::schedule: return std::string(schedule_word(schedule_[v]));
+        case Dimension::schedule: return std::string(schedule_name(schedule_[v]));
         case Dimension::global_batch: return std::to_string(global_[v]);
         case Dimension::micro_batch: return std::to_string(micro_[v]);
         case Dimension::zero: return std::to_string(zero_[v]);

@@ -78,8 +78,7 @@ std::vector<std::string> plan_overrides(const PlanResult& r, std::uint32_t clust
     add("layout.order", l.order);
     if (!l.stage_layers.empty())
         add("layout.stage_layers", fmt::format("[{}]", fmt::join(l.stage_layers, ", ")));
-    constexpr std::string_view kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "dual-pipe"};
-    add("schedule", kSchedules[static_cast<std::size_t>(l.schedule)]);
+    add("schedule", schedule_name(l.schedule));
     add("global_batch", fmt::format("{} sequences", p.global_batch));
     add("micro_batch", p.micro_batch);
     add("recompute", p.recompute == Recompute::none ? "none" : p.recompute == Recompute::full ? "full" : "selective");

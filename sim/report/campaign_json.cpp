@@ -191,7 +191,9 @@ ordered_json campaign_json(const Result& result) {
          "of the wall time of all replicas: stops of this component, from the fault until steps go on, steps thrown "
          "away "
          "included; a fault during a recovery is on the account of the first"},
-        {"shown", "the replica of median ETTR, or the one asked for; course: kept steps over time, thinned to a thousandth of the run"}};
+        {"shown",
+         "the replica of median ETTR, or the one asked for; course: kept steps over time, thinned to a thousandth of "
+         "the run"}};
     return json;
 }
 

@@ -78,7 +78,7 @@ void print_money(Page& page, const Comparison& c) {
     const TokenCost &a = c.tokens_a, &b = c.tokens_b;
     page.heading("A trillion tokens");
     Table table("lrrr");
-    table.row({"", "A", "B", "B against A"});
+    table.row({"", "A", c.letter, c.letter + " against A"});
     const auto row = [&](const std::string& name, double left, double right) {
         if (left > 0 && right > 0)
             table.row({name, grouped(left), grouped(right), change(left, right)});
@@ -90,7 +90,8 @@ void print_money(Page& page, const Comparison& c) {
     row(money + " for steps", a.cost, b.cost);
     row(money + " as billed", a.billed_cost, b.billed_cost);
     table.print(page);
-    page.add("  Break-even: a GPU-hour of B may cost ").add(fmt::format("{:.2f} times", c.break_even), Paint::bold);
+    page.add(fmt::format("  Break-even: a GPU-hour of {} may cost ", c.letter))
+        .add(fmt::format("{:.2f} times", c.break_even), Paint::bold);
     page.add(" as much as one of A");
     if (c.billed_break_even > 0)
         page.add(fmt::format("; as billed, {:.2f} times", c.billed_break_even));

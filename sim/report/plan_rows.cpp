@@ -26,7 +26,7 @@ std::string plan_layout_text(const TrainingPlan& p) {
     if (p.layout.shard_group > 0)
         text += fmt::format(", groups of {}", p.layout.shard_group);
     if (p.layout.pp > 1)
-        text += fmt::format(", {}", schedule_text(p.layout.schedule));
+        text += fmt::format(", {}", schedule_name(p.layout.schedule));
     text += fmt::format("; micro-batch {}", p.micro_batch);
     if (p.recompute != Recompute::none)
         text += fmt::format(", {} recompute", recompute_text(p.recompute));

@@ -58,7 +58,7 @@ ordered_json scenario_json(const Scenario& scenario) {
         {"global_batch", training.global_batch},
         {"micro_batch", training.micro_batch},
         {"precision", report::precision_text(training.precision)},
-        {"schedule", report::schedule_text(layout.schedule)},
+        {"schedule", schedule_name(layout.schedule)},
         {"recompute", report::recompute_text(training.recompute)},
         {"optimizer", optimizer_text(training.optimizer)},
         {"offload", {{"optimizer", training.offload.optimizer}, {"parameters", training.offload.parameters}}},

@@ -110,7 +110,7 @@ void print_verdict(Page& page, const Result& result) {
 
     const TrainingPlan& t = s.training;
     page.add(fmt::format("  {}, {}; {} × {} tokens, micro-batch {}, {}, recompute {}", layout_text(t.layout),
-                         schedule_text(t.layout.schedule), t.global_batch, t.sequence, t.micro_batch,
+                         schedule_name(t.layout.schedule), t.global_batch, t.sequence, t.micro_batch,
                          precision_text(t.precision), recompute_text(t.recompute)),
              Paint::dim);
     page.end();

@@ -129,12 +129,6 @@ std::string_view precision_text(Precision precision) {
     return kTexts[static_cast<std::size_t>(precision)];
 }
 
-std::string_view schedule_text(Schedule schedule) {
-    static constexpr std::array<std::string_view, 7> kTexts = {"gpipe", "1f1b", "interleaved", "zb-h1",
-                                                               "zb-h2", "zb-v", "dual-pipe"};
-    return kTexts[static_cast<std::size_t>(schedule)];
-}
-
 std::string_view recompute_text(Recompute recompute) {
     static constexpr std::array<std::string_view, 3> kTexts = {"none", "selective", "full"};
     return kTexts[static_cast<std::size_t>(recompute)];

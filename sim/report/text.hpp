@@ -24,7 +24,6 @@ std::string magnitude(double value);      ///< "3.50 T", "1.25 M", "812"
 std::string_view account_text(Account account);  ///< "gradient reduction, exposed"
 std::string_view memory_cause_text(MemoryCause cause);
 std::string_view precision_text(Precision precision);
-std::string_view schedule_text(Schedule schedule);
 std::string_view recompute_text(Recompute recompute);
 /// "tp 8 sp, pp 2, dp 64, zero 1"; sizes of one are left out.
 std::string layout_text(const Layout& layout);

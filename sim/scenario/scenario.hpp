@@ -138,7 +138,7 @@ void inject_fault(Scenario& scenario, const std::string& text);
 
 /// JSON Schema (draft 7) of the scenario file, pretty-printed.
 std::string scenario_schema();
-/// Its reference in Markdown, a table for each section: docs/scenario.md.
+/// Its reference in Markdown, a table for each section: scenarios/REFERENCE.md.
 std::string scenario_reference();
 
 }  // namespace fabricast

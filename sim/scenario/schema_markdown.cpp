@@ -1,4 +1,4 @@
-// The reference of the scenario file as Markdown, made from the field table: docs/scenario.md.
+// The reference of the scenario file as Markdown, made from the field table: scenarios/REFERENCE.md.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -71,7 +71,7 @@ TEST(Rule, BelowAndDifference) {
 TEST(Rule, ChangePointFindsFivePercentInNoise) {
     Rule r;
     r.of = Of::baseline;
-    r.test = Test::cusum;
+    r.test = monitors::Test::cusum;
     r.drift = 0.025;
     r.warning = 0.75;
     RuleState state(r);

@@ -1,4 +1,5 @@
 // Series and verdicts of jobs made by hand.
+#include "models/monitors/thermal.hpp"
 #include "tests/sim/monitor/support.hpp"
 
 namespace fabricast::monitor::test {

@@ -51,7 +51,7 @@ void add_monitors(Result& result) {
     s.end = 10 * kMinute;
     s.step = 2 * kSecond;
     s.limit = 1 << 20;
-    report->result.shown.course = {s};
+    report->result.shown.stretches = {s};
     report->result.shown.wall = s.end;
     result.campaign = report;
 }

@@ -188,11 +188,11 @@ TEST(Scenarios, CaseA) {
     EXPECT_EQ(load_scenario((folder / "h800-1024-before-one-nic.yaml").string(), {}).node.nics, 1u);
 }
 
-// docs/scenario.md is made by the program: `fabricast schema --markdown > docs/scenario.md`.
+// scenarios/REFERENCE.md is made by the program: `fabricast schema --markdown > scenarios/REFERENCE.md`.
 TEST(Reference, TheOneCheckedInIsTheOneTheTableMakes) {
     std::ostringstream text;
-    text << std::ifstream(FABRICAST_SOURCE_DIR "/docs/scenario.md").rdbuf();
-    EXPECT_TRUE(text.str() == scenario_reference()) << "run `fabricast schema --markdown > docs/scenario.md`";
+    text << std::ifstream(FABRICAST_SOURCE_DIR "/scenarios/REFERENCE.md").rdbuf();
+    EXPECT_TRUE(text.str() == scenario_reference()) << "run `fabricast schema --markdown > scenarios/REFERENCE.md`";
 }
 
 TEST(Reference, NamesEveryKeyOnce) {
