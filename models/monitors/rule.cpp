@@ -66,6 +66,8 @@ std::string rule_text(const Rule& r) {
         text += fmt::format(", mean of {}", duration_text(r.window_s));
     if (r.hold_s > 0)
         text += fmt::format(", for {}", duration_text(r.hold_s));
+    if (r.keep_s > 0)
+        text += fmt::format(", kept {}", duration_text(r.keep_s));
     return text;
 }
 
@@ -98,16 +100,19 @@ Level RuleState::update(double time_s, double passed_s, double value, double ref
 }
 
 Level RuleState::threshold(double time_s, double x) {
-    const auto held = [&](double level, double& since) {
-        if (level == kNoLevel || !beyond(x, level)) {
-            since = -1;
-            return false;
+    const auto stands = [&](double level, Passed& passed) {
+        if (level != kNoLevel && beyond(x, level)) {
+            if (passed.since < 0)
+                passed.since = time_s;
+            passed.last = time_s;
+            passed.stands = passed.stands || time_s - passed.since >= rule_->hold_s;
+        } else {
+            passed.since = -1;
+            passed.stands = passed.stands && time_s - passed.last < rule_->keep_s;
         }
-        if (since < 0)
-            since = time_s;
-        return time_s - since >= rule_->hold_s;
+        return passed.stands;
     };
-    const bool warning = held(rule_->warning, warning_since_), critical = held(rule_->critical, critical_since_);
+    const bool warning = stands(rule_->warning, warning_), critical = stands(rule_->critical, critical_);
     return critical ? Level::critical : warning ? Level::warning : Level::none;
 }
 
@@ -125,7 +130,7 @@ Level RuleState::cusum(double x) {
 }
 
 void RuleState::job_started() {
-    warning_since_ = critical_since_ = -1;
+    warning_ = critical_ = {};
     sum_ = 0;
     standing_ = Level::none;
 }

@@ -8,7 +8,7 @@
 //                                 m' = m + (value - m) max(1 / n, window / memory), while no alarm stands
 //               peers             the median of the others:                           x = value / median
 //               peers_difference                                                      x = value - median
-//   threshold x above (below) a level for `hold` raises the level; it falls as soon as x is back
+//   threshold x above (below) a level for `hold` raises the level; it falls when x has been back for `keep`
 //   cusum     S' = max(0, S + d - drift), d = x - 1 (1 - x for `below`); S above a level raises it; S starts anew from 0
 //             when S falls to 0, so an alarm stands until the change is gone or has become the baseline
 // An alarm is raised once; critical follows warning without a second alarm. A start of the job clears alarms, holds and sums.
@@ -50,6 +50,8 @@ struct Rule {
     bool below = false;
     double warning = kNoLevel, critical = kNoLevel;  ///< of x, or of S; kNoLevel: none
     double hold_s = 0, window_s = 0;
+    double keep_s = 0;        ///< threshold: an alarm that returns within it is the same one
+    double least_steps = 0;   ///< the window grows until it holds so many steps
     double memory_s = 86400;  ///< of a baseline
     double drift = 0;         ///< cusum
     Action action = Action::inquire;
@@ -78,7 +80,11 @@ private:
     Level cusum(double x);
 
     const Rule* rule_;
-    double warning_since_ = -1, critical_since_ = -1;
+    struct Passed {
+        double since = -1, last = -1;  ///< first of a row of values beyond the level; the last one beyond it
+        bool stands = false;
+    };
+    Passed warning_, critical_;
     double sum_ = 0, baseline_ = 0;
     std::int64_t baseline_count_ = 0;
     Level standing_ = Level::none;

@@ -1,9 +1,12 @@
 #include "models/monitors/shipped_rules.hpp"
 
+#include "models/monitors/noise.hpp"
+
 namespace fabricast::monitors {
 namespace {
 
 constexpr double kMinute = 60, kHour = 3600;
+constexpr double kKeep = 4 * kHour;  // as long as Alertmanager waits by default before it tells the same alert again
 
 Rule rule(const char* name, Metric metric, Of of, bool below, double warning, double critical, double hold_s,
           const char* reason) {
@@ -16,12 +19,17 @@ Rule rule(const char* name, Metric metric, Of of, bool below, double warning, do
     r.warning = warning;
     r.critical = critical;
     r.hold_s = hold_s;
+    r.keep_s = hold_s > 0 ? kKeep : 0;
     r.reason = reason;
     return r;
 }
 
+/// Over so many steps at least that the level is kSigmas of the noise of one step away.
 Rule averaged(Rule r, double window_s) {
+    constexpr double kSigmas = 7;  // peers of 16 384 GPUs, every hour of 45 days: 2e7 values, 5.5 sigma
     r.window_s = window_s;
+    const double away = kSigmas * kStepNoise / (r.warning > 1 ? r.warning - 1 : 1 - r.warning);
+    r.least_steps = away * away;
     return r;
 }
 
@@ -91,7 +99,7 @@ std::vector<Rule> case_a_rules() {
         rule("ib_traffic", Metric::ib_bw, Of::value, true, 300, 200, 0, "IB < 300 / < 200 Gb/s, read of traffic"),
         rule("ib_port", Metric::port_rate, Of::value, true, 300, 200, 0, "IB < 300 / < 200 Gb/s, read of the port"),
     };
-    for (Rule& r : all)
+    for (Rule& r : all)  // holds 0: an alarm falls with the next good sample
         r.set = "case-a";
     return all;
 }

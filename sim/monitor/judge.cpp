@@ -35,8 +35,13 @@ bool of_peers(const monitors::Rule& rule) {
     return rule.of == monitors::Of::peers || rule.of == monitors::Of::peers_difference;
 }
 
-/// All parts at once, or the one of a degradation; peers cannot tell what all of them have.
-bool in_sight(const campaign::CampaignSpec& spec, const Truth& t, const monitors::Rule& rule) {
+/// All parts at once, or the one of a degradation; peers cannot tell what all of them have. A stall that is over before
+/// the next sample shows in counters only.
+bool in_sight(const MonitorReport& report, const Truth& t, const monitors::Rule& rule) {
+    const campaign::CampaignSpec& spec = report.spec;
+    if (t.kind == Truth::Kind::flap && t.end - t.begin < report.interval &&
+        rule.metric != monitors::Metric::link_downed)
+        return false;
     return (!of_peers(rule) && moves(spec, t, rule.metric, -1)) ||
            (t.kind == Truth::Kind::degradation && moves(spec, t, rule.metric, static_cast<int>(t.which)));
 }
@@ -109,7 +114,7 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
         for (std::size_t t = 0; t < first.size(); ++t) {
             if (first[t] < 0) {
                 ++out.missed;
-                out.out_of_sight += !in_sight(report.spec, report.truths[t].truth, rules[i]);
+                out.out_of_sight += !in_sight(report, report.truths[t].truth, rules[i]);
                 continue;
             }
             ++out.caught;

@@ -21,6 +21,14 @@ void close(std::vector<Truth>& all, Kind kind, std::uint32_t which, Nanoseconds 
         }
 }
 
+/// When the job goes on after it stood.
+Nanoseconds next_step(const campaign::ReplicaResult& replica, Nanoseconds time) {
+    for (const Stretch& s : replica.stretches)
+        if (s.begin > time && s.why == Spent::steps)
+            return s.begin;
+    return replica.wall;
+}
+
 void flaps_of(const campaign::ReplicaResult& replica, std::vector<Truth>& all) {
     Nanoseconds end = -1;  // of the stall before
     for (const Stretch& s : replica.stretches) {
@@ -59,8 +67,7 @@ std::vector<Truth> truths_of(const campaign::CampaignSpec& spec, const campaign:
             case Incident::Kind::fault:
             case Incident::Kind::replica_left: {
                 const bool silent = spec.fleet.components[incident.which].shows == faults::Shows::silent;
-                if (silent || !down)
-                    all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever});
+                all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever, !silent && down});
                 down = down || (!silent && incident.kind == Incident::Kind::fault);
                 break;
             }
@@ -82,7 +89,9 @@ std::vector<Truth> truths_of(const campaign::CampaignSpec& spec, const campaign:
                 break;
             case Incident::Kind::cleared: close(all, Kind::congestion, 0, incident.time); break;
             case Incident::Kind::poisoned:
-                all.push_back({Kind::poisoned, 0, incident.time, incident.time + campaign::kMinute});
+            case Incident::Kind::from_zero:
+                all.push_back({Kind::poisoned, 0, incident.time,
+                               std::max(next_step(replica, incident.time), incident.time + campaign::kMinute)});
                 break;
             default: break;
         }
@@ -115,6 +124,12 @@ bool follows_step(Metric m) {
            m == Metric::nvlink_bw || m == Metric::ib_bw || m == Metric::power || m == Metric::gpu_util;
 }
 
+/// Metrics of a job that does no steps.
+bool shows_standing(Metric m) {
+    return m == Metric::job_up || m == Metric::since_step || m == Metric::io_wait ||
+           (follows_step(m) && m != Metric::step_time && m != Metric::mfu && m != Metric::tokens_per_s);
+}
+
 bool moves(const campaign::CampaignSpec& spec, const Truth& t, Metric m, int part) {
     const bool of_peers = monitors::info(m).of_peers;
     switch (t.kind) {
@@ -139,7 +154,7 @@ bool moves(const campaign::CampaignSpec& spec, const Truth& t, Metric m, int par
             return m == Metric::data_wait || m == Metric::io_wait || m == Metric::host_memory_free ||
                    (follows_step(m) && !of_peers);
         case Kind::flap: return m == Metric::link_downed || m == Metric::since_step || follows_step(m);
-        case Kind::poisoned: return m == Metric::loss_is_nan || m == Metric::grad_norm_event || m == Metric::job_up;
+        case Kind::poisoned: return m == Metric::loss_is_nan || m == Metric::grad_norm_event || shows_standing(m);
         case Kind::stop: {
             const faults::Component& c = spec.fleet.components[t.which];
             const monitors::DriverReport told = monitors::driver_report(c.name);
@@ -149,8 +164,7 @@ bool moves(const campaign::CampaignSpec& spec, const Truth& t, Metric m, int par
                 return told.xid > 0;
             if (m == Metric::ecc_uncorrectable)
                 return told.uncorrectable;
-            return m == Metric::job_up || m == Metric::since_step || m == Metric::io_wait ||
-                   (follows_step(m) && m != Metric::step_time && m != Metric::mfu && m != Metric::tokens_per_s);
+            return !t.while_down && shows_standing(m);
         }
     }
     return false;

@@ -23,6 +23,7 @@ bool of_peers(const Rule& rule) { return rule.of == Of::peers || rule.of == Of::
 std::vector<Rule> for_job(std::vector<Rule> rules, const Fleet& fleet, double step_s) {
     const double pause = fleet.longest_pause_s + 2 * step_s;
     for (Rule& rule : rules) {
+        rule.window_s = std::max(rule.window_s, rule.least_steps * step_s);
         if (!rule.waits_for_pauses)
             continue;
         if (rule.hold_s > 0) {

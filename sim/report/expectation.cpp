@@ -146,7 +146,7 @@ std::optional<double> interval_figure(const campaign::CampaignReport& report, st
 
 /// Median of the replicas; of stops the mean, which a rate is.
 std::optional<double> campaign_figure(const Result& result, std::string_view name) {
-    if (!result.campaign)
+    if (!result.campaign || result.campaign->result.replicas.empty())
         return std::nullopt;
     if (const std::optional<double> of_interval = interval_figure(*result.campaign, name))
         return of_interval;

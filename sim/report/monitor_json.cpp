@@ -29,6 +29,7 @@ ordered_json rule_json(const RuleOutcome& out) {
             {"warning", level_or_null(r.warning)},
             {"critical", level_or_null(r.critical)},
             {"hold_s", r.hold_s},
+            {"keep_s", r.keep_s},
             {"window_s", r.window_s},
             {"alarms", out.alarms},
             {"caught", out.caught},

@@ -147,7 +147,8 @@ constexpr Field kRunFields[] = {
      .doc = "Faults one by one: with `kind` of a campaign, with `what` of the step or job."},
     choice(
         "faults.events[].kind",
-        "gpu_fail|gpu_slow|gpu_hot|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|software|hang|loader_"
+        "gpu_fail|gpu_slow|gpu_hot|gpu_memory_error|nic_down|nic_slow|link_flap|switch_down|node_down|software|hang|"
+        "loader_"
         "slow|"
         "data_nan|from_zero",
         "",
@@ -219,6 +220,7 @@ constexpr Field kRunFields[] = {
      .high = 1e12},
     {.path = "monitor.own[].critical", .kind = K::number, .doc = "Second level.", .low = -1e12, .high = 1e12},
     time_or_zero("monitor.own[].hold", "min", kLong, "How long the level must be passed."),
+    time_or_zero("monitor.own[].keep", "h", kLong, "An alarm that returns within it is the same one."),
     time_or_zero("monitor.own[].window", "min", kLong, "Samples of so long are averaged first."),
     quantity("monitor.own[].memory", D::time, "h", kLong, "of: baseline: how far its past reaches; 24 h."),
     number_or_zero("monitor.own[].drift", 10,

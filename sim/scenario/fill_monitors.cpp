@@ -96,6 +96,7 @@ void fill_rule(const Answers& answers, const std::string& path, Scenario& s, Dia
     r.warning = number("warning", kNoLevel);
     r.critical = number("critical", kNoLevel);
     r.hold_s = number("hold", 0);
+    r.keep_s = number("keep", 0);
     r.window_s = number("window", 0);
     r.memory_s = number("memory", r.memory_s);
     r.drift = number("drift", 0);
@@ -128,7 +129,7 @@ void fill_monitors(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     if (!m.given)
         return;
     if (!s.run.given)
-        s.notes.push_back("monitor: rules watch a campaign; give faults, and run.tokens or run.days");
+        s.notes.push_back("monitor: its rules watch a campaign; give faults, and run.tokens or run.days");
     m.interval_s = answers.get("monitor.interval").number;
     const std::string sets = answers.get("monitor.rules").text;
     const auto add = [&](std::vector<Rule> rules) { m.rules.insert(m.rules.end(), rules.begin(), rules.end()); };

@@ -24,6 +24,8 @@ TEST(Signatures, EveryKindHasItsSentencesAndARate) {
 TEST(Signatures, AgreeWithTheCatalogue) {
     // Slow faults that a campaign draws have the rates of the catalogue.
     for (const Degradation& d : FaultCatalogue::builtin().degradations()) {
+        if (d.rate == 0)  // happens where a scenario says so
+            continue;
         bool found = false;
         for (const Signature& s : signatures()) {
             if (s.name != d.name)

@@ -5,6 +5,7 @@
 
 #include "sample_result.hpp"
 #include "sim/report/expectation.hpp"
+#include "sim/report/monitor_view.hpp"
 #include "sim/report/views.hpp"
 
 namespace fabricast {
@@ -202,10 +203,12 @@ TEST(Expectation, EveryNumberOfStepCanBeExpected) {
         "ettr",         "stops",           "mttf_h",           "best_interval_s", "best_to_young",
         "best_to_daly", "lost_h",          "stop_lost_s",      "stop_restart_s",  "warnings",
         "criticals",    "first_warning_d", "first_critical_d", "stop_detection_s"};
+    const std::vector<std::string_view>& watched = report::monitor_figure_names();
     for (const std::string_view name : figure_names()) {
         const bool of_job = std::count(of_jobs.begin(), of_jobs.end(), name) > 0;
-        const bool of_campaign =
-            name.starts_with("campaign_") || std::count(campaigns.begin(), campaigns.end(), name) > 0;
+        const bool of_campaign = name.starts_with("campaign_") ||
+                                 std::count(campaigns.begin(), campaigns.end(), name) > 0 ||
+                                 std::count(watched.begin(), watched.end(), name) > 0;
         EXPECT_NE(figure(result, name).has_value(), of_job || of_campaign) << name;
     }
     EXPECT_DOUBLE_EQ(*figure(result, "memory_gib"), 58);

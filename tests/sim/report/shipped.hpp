@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/campaign/campaign_report.hpp"
+#include "sim/monitor/monitor.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/forecast.hpp"
 
@@ -21,7 +22,7 @@ inline std::unique_ptr<Shipped> run_shipped(const std::string& path, const std::
     auto ran = std::make_unique<Shipped>();
     ran->scenario = load_scenario(std::string(FABRICAST_SOURCE_DIR "/scenarios/") + path, overrides);
     ran->result = forecast(ran->scenario, {.critical_path = false, .memo = memo});
-    campaign::add_campaign(ran->scenario, ran->result, {.memo = memo});
+    monitor::add_campaign(ran->scenario, ran->result, {.memo = memo});
     return ran;
 }
 

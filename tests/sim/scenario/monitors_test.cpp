@@ -8,7 +8,7 @@ namespace {
 Scenario good(const std::vector<std::string>& overrides) { return parse_scenario(kGood, "t.yaml", overrides); }
 
 std::string refused(const std::string& rule) {
-    return error_of(kGood, {"faults=default", "monitor={rules: [" + rule + "]}"});
+    return error_of(kGood, {"faults=default", "monitor={own: [" + rule + "]}"});
 }
 
 void expect_words(const std::string& text, std::initializer_list<const char*> words) {
@@ -24,14 +24,14 @@ TEST(MonitorKeys, SetsOfRules) {
     EXPECT_EQ(s.run.monitors.rules.size(), monitors::default_rules().size());
     EXPECT_EQ(good({"faults=default", "monitor=all"}).run.monitors.rules.size(),
               monitors::default_rules().size() + monitors::case_a_rules().size());
-    EXPECT_EQ(good({"faults=default", "monitor={sets: none, interval: 15 s}"}).run.monitors.interval_s, 15);
-    EXPECT_TRUE(any_contains(good({"monitor=default"}).notes, "they watch a campaign"));
+    EXPECT_EQ(good({"faults=default", "monitor={rules: none, interval: 15 s}"}).run.monitors.interval_s, 15);
+    EXPECT_TRUE(any_contains(good({"monitor=default"}).notes, "its rules watch a campaign"));
     EXPECT_TRUE(any_contains(good({"faults=default", "monitor=none"}).notes, "no rules"));
 }
 
 TEST(MonitorKeys, RulesOfYourOwn) {
     const Scenario s = good({"faults=default",
-                             "monitor={sets: none, rules: [{metric: ib_busbw, of: peers, when: below, warning: 0.8, "
+                             "monitor={rules: none, own: [{metric: ib_busbw, of: peers, when: below, warning: 0.8, "
                              "critical: 0.6, hold: 10 min, window: 5 min, action: restart}, {name: drift, metric: "
                              "step_time, of: baseline, test: cusum, drift: 0.02, warning: 1, memory: 12 h}]}"});
     ASSERT_EQ(s.run.monitors.rules.size(), 2u);
