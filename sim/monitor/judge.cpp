@@ -1,6 +1,7 @@
 #include "sim/monitor/judge.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace fabricast::monitor {
 namespace {
@@ -64,8 +65,9 @@ std::vector<std::size_t> owners(const MonitorReport& report, const campaign::Rep
         return all;
     for (std::size_t i = 0; i < report.truths.size(); ++i) {
         const Truth& t = report.truths[i].truth;
-        if (t.begin > alarm.begin)
-            break;
+        // Memory that fills up shows before steps do.
+        if (t.begin - (rule.metric == monitors::Metric::host_memory_free ? t.ahead : 0) > alarm.begin)
+            continue;
         if (alarm.begin <= t.end + grace && moves(report.spec, t, rule.metric, alarm.part))
             all.push_back(i);
     }
@@ -80,7 +82,7 @@ std::vector<std::size_t> owners(const MonitorReport& report, const campaign::Rep
 
 double median(std::vector<double>& values) {
     if (values.empty())
-        return -1;
+        return kNoDelay;
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
@@ -95,7 +97,7 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
         RuleOutcome out{.rule = rules[i]};
         const bool cries = always_on(report, rules[i]);
         Nanoseconds standing = 0;
-        std::vector<double> first(report.truths.size(), -1);
+        std::vector<std::optional<double>> first(report.truths.size());
         for (const Alarm& alarm : report.alarms) {
             if (alarm.rule != i)
                 continue;
@@ -107,19 +109,19 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
                 cries ? std::vector<std::size_t>() : owners(report, replica, rules[i], alarm);
             out.false_alarms += own.empty();
             for (const std::size_t truth : own)
-                if (first[truth] < 0)
+                if (!first[truth])
                     first[truth] = seconds_of(alarm.begin - report.truths[truth].truth.begin);
         }
         std::vector<double> delays;
         for (std::size_t t = 0; t < first.size(); ++t) {
-            if (first[t] < 0) {
+            if (!first[t]) {
                 ++out.missed;
                 out.out_of_sight += !in_sight(report, report.truths[t].truth, rules[i]);
                 continue;
             }
             ++out.caught;
-            delays.push_back(first[t]);
-            report.truths[t].caught_by.push_back({i, first[t]});
+            delays.push_back(*first[t]);
+            report.truths[t].caught_by.push_back({i, *first[t]});
         }
         out.median_delay_s = median(delays);
         out.standing = replica.wall > 0 ? seconds_of(standing) / seconds_of(replica.wall) : 0;

@@ -3,10 +3,12 @@
 // An alarm that names the part of a degradation belongs to that; any other to what its metric shows and was there when it
 // rose, or up to `grace` (hold, window, two samples) before. Where several things make a step longer, to the one that
 // makes it longest. Alarms of a rule whose level a healthy job passes belong to nothing. An alarm that belongs to nothing is
-// false. A truth is caught by a rule when an alarm of it belongs to it
-// and rose after its begin; the delay is the time between. `out_of_sight`: missed, and the metric could not show it.
+// false. A truth is caught by a rule when an alarm of it belongs to it; the delay is the time from the truth's begin to the
+// first of them, below 0 where memory told of a leak before steps did. `out_of_sight`: missed, and the metric could not
+// show it.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +18,13 @@
 
 namespace fabricast::monitor {
 
+inline constexpr double kNoDelay = -std::numeric_limits<double>::infinity();  ///< nothing was caught
+
 struct RuleOutcome {
     monitors::Rule rule;
     std::uint32_t alarms = 0, caught = 0, missed = 0, out_of_sight = 0, false_alarms = 0;
-    double median_delay_s = -1;  ///< -1: nothing caught
-    double standing = 0;         ///< share of the time that an alarm stood
+    double median_delay_s = kNoDelay;
+    double standing = 0;  ///< share of the time that an alarm stood
     Nanoseconds first_warning = campaign::kNever, first_critical = campaign::kNever;
 };
 

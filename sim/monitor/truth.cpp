@@ -51,7 +51,7 @@ void leaks_of(const campaign::CampaignSpec& spec, const campaign::ReplicaResult&
         if (s.why != Spent::steps || s.end <= shows)
             continue;
         if (s.job_start != job)
-            all.push_back({Kind::leak, 0, shows, s.end});
+            all.push_back({Kind::leak, 0, shows, s.end, shows - s.job_start});
         job = s.job_start;
         all.back().end = s.end;
     }
@@ -67,7 +67,7 @@ std::vector<Truth> truths_of(const campaign::CampaignSpec& spec, const campaign:
             case Incident::Kind::fault:
             case Incident::Kind::replica_left: {
                 const bool silent = spec.fleet.components[incident.which].shows == faults::Shows::silent;
-                all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever, !silent && down});
+                all.push_back({Kind::stop, incident.which, incident.time, campaign::kNever, 0, !silent && down});
                 down = down || (!silent && incident.kind == Incident::Kind::fault);
                 break;
             }

@@ -17,6 +17,7 @@ struct Truth {
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component or degradation
     Nanoseconds begin = 0, end = 0;
+    Nanoseconds ahead = 0;    ///< so long before `begin` it was there, and steps were as ever
     bool while_down = false;  ///< a stop of a job that stands already
 };
 

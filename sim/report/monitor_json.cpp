@@ -16,7 +16,7 @@ ordered_json seconds_or_null(Nanoseconds time) {
     return time < campaign::kNever ? ordered_json(campaign::seconds_of(time)) : ordered_json();
 }
 ordered_json level_or_null(double level) { return level != monitors::kNoLevel ? ordered_json(level) : ordered_json(); }
-ordered_json delay_or_null(double s) { return s >= 0 ? ordered_json(s) : ordered_json(); }
+ordered_json delay_or_null(double s) { return s != monitor::kNoDelay ? ordered_json(s) : ordered_json(); }
 
 ordered_json rule_json(const RuleOutcome& out) {
     const monitors::Rule& r = out.rule;
@@ -87,7 +87,8 @@ ordered_json monitor_json(const Result& result) {
             {"definitions",
              {{"caught", "things that were wrong of which an alarm of the rule rose after they began"},
               {"missed", "all others; missed_out_of_sight of them cannot show in the rule's metric"},
-              {"median_delay_s", "from the begin of a thing to its first alarm, of those caught"},
+              {"median_delay_s",
+               "from the begin of a thing to its first alarm, of those caught; below 0: told before steps showed it"},
               {"false_alarms", "alarms that belong to nothing that was wrong"},
               {"standing_fraction", "of the wall time with an alarm of the rule"},
               {"kinds", "caught by rules other than those quoted from the field report"},

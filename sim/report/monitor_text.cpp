@@ -12,7 +12,11 @@ namespace {
 
 using namespace monitor;
 
-std::string delay_text(double s) { return s < 0 ? "-" : span_text(s); }
+std::string delay_text(double s) {
+    if (s == monitor::kNoDelay)
+        return "-";
+    return s < 0 ? fmt::format("{} before", span_text(-s)) : span_text(s);
+}
 
 void print_rules(Page& page, const MonitorReport& report, bool full) {
     Table table("lrrrrrrr");

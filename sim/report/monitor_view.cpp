@@ -1,6 +1,7 @@
 #include "sim/report/monitor_view.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace fabricast::report {
@@ -12,7 +13,7 @@ bool quoted(const monitors::Rule& rule) { return rule.set == "case-a"; }
 
 double middle(std::vector<double>& values) {
     if (values.empty())
-        return -1;
+        return kNoDelay;
     const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
     std::nth_element(values.begin(), at, values.end());
     return *at;
@@ -27,16 +28,16 @@ TruthRow row_of(const MonitorReport& report, const std::string& what) {
         if (t.what != what)
             continue;
         ++row.count;
-        double soonest = -1;
+        double soonest = std::numeric_limits<double>::infinity();
         for (const TruthOutcome::Catch& c : t.caught_by) {
             if (quoted(report.rules[c.rule].rule))
                 continue;
-            soonest = soonest < 0 ? c.delay_s : std::min(soonest, c.delay_s);
+            soonest = std::min(soonest, c.delay_s);
             auto& [count, sum] = rules[c.rule];
             ++count;
             sum += c.delay_s;
         }
-        if (soonest >= 0)
+        if (soonest < std::numeric_limits<double>::infinity())
             delays.push_back(soonest);
     }
     row.caught = static_cast<std::uint32_t>(delays.size());

@@ -14,9 +14,9 @@ namespace fabricast::report {
 /// Things of one kind that were wrong with the life, and who saw them.
 struct TruthRow {
     std::string what;
-    std::uint32_t count = 0, caught = 0;  ///< by a rule that is not quoted from the field report
-    std::string first_rule;               ///< that caught most of them, soonest on a tie; empty: none
-    double median_delay_s = -1;           ///< until the first rule had it
+    std::uint32_t count = 0, caught = 0;        ///< by a rule that is not quoted from the field report
+    std::string first_rule;                     ///< that caught most of them, soonest on a tie; empty: none
+    double median_delay_s = monitor::kNoDelay;  ///< until the first rule had it
 };
 std::vector<TruthRow> truth_rows(const monitor::MonitorReport& report);
 

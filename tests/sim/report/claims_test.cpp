@@ -28,7 +28,7 @@ std::vector<std::string> claims() {
         }
     };
     add("acceptance", {"a13-", "a14-"});
-    add("case-a", {"remedy-", "failure-", "campaign-", "half-", "h800-"});
+    add("case-a", {"ramp", "remedy-", "failure-", "campaign-", "half-", "h800-"});
     add("case-b", {""});
     add("postmortems", {""});
     std::sort(all.begin(), all.end());
