@@ -148,7 +148,13 @@ double MetricEvidence::one(const Column& c, const Signature& what, double keeps,
             const bool grew = c.inside > 1.5 * c.outside + 3 * c.error && c.inside > 0;
             if (counts(c.name, what))
                 return grew ? 3 : -1.5;
-            return grew ? -1 : 0;
+            if (!grew)
+                return 0;
+            // Waits and marks follow any slow receiver; nothing but their fault moves counters of errors.
+            return c.name.find("xmit_wait") != std::string::npos || c.name.find("ecn") != std::string::npos ||
+                           c.name.find("cnp") != std::string::npos
+                       ? -1
+                       : -kMost;
         }
     }
     return 0;

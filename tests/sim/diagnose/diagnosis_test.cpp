@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "models/compute/math.hpp"
+#include "models/compute/spread.hpp"
 #include "tests/sim/diagnose/jobs.hpp"
 
 namespace fabricast {
@@ -219,6 +220,48 @@ TEST(Diagnosis, AHealthyRunHasNothing) {
             }
         }
     }
+}
+
+// Step times leave the first three places open; the column that a fault shows in puts it first.
+TEST(Diagnosis, AColumnOfTheLogDecides) {
+    const Job& job = wide();
+    const auto column = [](const char* name, double before, double after, double noise) {
+        StepSeries::Metric m{name, {}};
+        faults::Draws draws(7, faults::Purpose::monitor);
+        for (std::size_t i = 0; i < kRows; ++i)
+            m.values.push_back((i < 350 ? before : after) + noise * normal_quantile(draws.next()));
+        return m;
+    };
+    const auto best = [&](double slow, std::vector<StepSeries::Metric> metrics) {
+        StepSeries log = test::log_of(kRows, 10, 3, [&](std::size_t i, double) { return i < 350 ? job.step_s : slow; });
+        log.metrics = std::move(metrics);
+        const Diagnosis d = diagnosed(job, log);
+        const std::vector<Cause>* causes = main_causes(d);
+        return causes && !causes->empty() ? causes->front() : Cause{};
+    };
+    const struct {
+        const char* fault;
+        const char* name;
+        double before, after, noise;
+        const char* cause;
+    } columns[] = {{"nic 4.3 rate 0.5", "port_rate", 400, 200, 0, "nic_half"},
+                   {"nic 1.6 rate 0.62", "pcie_width", 16, 8, 0, "pcie_width"},
+                   {"gpu 3.2 clock 1410 MHz", "sm_clock", 1830, 1410, 5, "clock"},
+                   {"gpu 2.5 nvlink lanes 1", "nvlink_busbw", 300, 262, 3, "nvlink_lane"},
+                   {"nic 5.1 loss 4e-3", "retransmits", 2, 900, 1, "loss"},
+                   {"network congestion 1.3", "xmit_wait", 5e4, 4e6, 1e4, "congestion"}};
+    for (const auto& c : columns) {
+        const Cause cause = best(job.under(c.fault), {column(c.name, c.before, c.after, c.noise)});
+        ASSERT_NE(cause.what, nullptr) << c.name;
+        EXPECT_EQ(cause.what->name, c.cause) << c.name;
+        EXPECT_TRUE(cause.by_metrics) << c.name;
+    }
+    // Columns that stay as they were speak against the faults they would show.
+    const Cause quiet = best(1.05 * job.step_s, {column("port_rate", 400, 400, 0), column("sm_clock", 1830, 1830, 5),
+                                                 column("pcie_width", 16, 16, 0), column("retransmits", 2, 2, 1)});
+    ASSERT_NE(quiet.what, nullptr);
+    for (const char* seen : {"nic_half", "clock", "pcie_width", "loss"})
+        EXPECT_NE(quiet.what->name, seen);
 }
 
 }  // namespace
