@@ -12,6 +12,7 @@
 #include "sim/plan/told.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/plan_views.hpp"
+#include "sim/report/result_views.hpp"
 #include "sim/scenario/calibration.hpp"
 
 namespace fabricast::cli {
@@ -41,7 +42,7 @@ Options description() {
         "jobs", po::value<unsigned>()->value_name("N"), "threads; all when absent. The result is the same")(
         "no-prune", "simulate also what its lower bound rules out; the ranking is the same")(
         "json", "print JSON instead of text")("output", po::value<std::string>()->value_name("FILE"),
-                                              "also write a file, its ending decides: .json or .txt")(
+                                              "also write a file, its ending decides: .html, .json or .txt")(
         "quiet", "nothing on stderr but errors")("no-color", "no colour, as with NO_COLOR set");
     options.hidden.add_options()("file", po::value<Texts>());
     options.positional.add("file", -1);
@@ -116,9 +117,9 @@ int plan_layouts(const Arguments& arguments) {
     request.source.file = files.front();
     const std::string output = values.count("output") ? values["output"].as<std::string>() : "";
     if (!output.empty()) {
-        if (!output.ends_with(".json") && !output.ends_with(".txt"))
+        if (!output.ends_with(".json") && !output.ends_with(".txt") && !output.ends_with(".html"))
             throw ScenarioError(fmt::format(
-                "fabricast plan: --output {}: the ending decides the format; known are .json and .txt", output));
+                "fabricast plan: --output {}: the ending decides the format; known are .html, .json and .txt", output));
         check_writable(output);
     }
     const bool quiet = values.count("quiet") > 0;
@@ -126,7 +127,9 @@ int plan_layouts(const Arguments& arguments) {
     const plan::PlanResult result = plan::make_plan(request);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!output.empty())
-        write_file_atomically(output, wants_json(output) ? plan_json(result) : plan_text(result, false));
+        write_file_atomically(output, wants_json(output)          ? plan_json(result)
+                                      : output.ends_with(".html") ? html_report(plan_json(result))
+                                                                  : plan_text(result, false));
     const Terminal terminal = stdout_terminal(values.count("no-color") > 0);
     print_result(values.count("json") ? plan_json(result) : plan_text(result, terminal.color, terminal.unicode));
     if (!quiet)

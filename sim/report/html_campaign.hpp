@@ -15,6 +15,7 @@ using LetteredResult = std::pair<std::string, const Json*>;
 /// A row of the first screen: days, cost, goodput of the lives; empty without a campaign.
 std::string campaign_cards(const Json& result);
 std::string campaign_section(const Json& result);
+std::string monitor_section(const Json& result);  ///< html_monitor.cpp; empty without monitors
 
 /// Distributions over the lives of what differs among them, on one scale for all results.
 std::string life_strips(const std::vector<LetteredResult>& results);

@@ -9,6 +9,7 @@
 #include "sim/report/comparison_views.hpp"
 #include "sim/report/html_campaign.hpp"
 #include "sim/report/html_parts.hpp"
+#include "sim/report/plan_views.hpp"
 #include "sim/report/result_views.hpp"
 #include "sim/report/text.hpp"
 
@@ -271,12 +272,14 @@ std::string html_report(const std::string& text) {
     const Json result = checked_result(text);
     if (is_comparison(result))
         return comparison_page(result);
+    if (is_plan(result))
+        return plan_page(result);
     if (!at(result, "/scenario").is_object())
         throw std::invalid_argument("not a result of fabricast in schema version 1");
     std::string out = page_begin(word(result, "/scenario/name"));
-    for (const auto section :
-         {head_section, campaign_section, waterfall_section, stages_section, timeline_section, memory_section,
-          communication_section, links_section, measured_section, path_section, assumptions_section, reproduce_section})
+    for (const auto section : {head_section, campaign_section, monitor_section, waterfall_section, stages_section,
+                               timeline_section, memory_section, communication_section, links_section, measured_section,
+                               path_section, assumptions_section, reproduce_section})
         out += section(result);
     return out + page_end(word(result, "/version"), timeline_script(result));
 }

@@ -9,6 +9,7 @@
 #include "sim/report/expectation.hpp"
 #include "sim/report/monitor_series.hpp"
 #include "sim/report/monitor_view.hpp"
+#include "sim/report/result_views.hpp"
 #include "sim/report/views.hpp"
 
 namespace fabricast::testing {
@@ -71,6 +72,17 @@ TEST(MonitorViews, TextTellsWhoCaughtWhatAndWhoCries) {
     const std::string full = report::monitor_text(result, true, false);
     EXPECT_NE(full.find("a port negotiates its rate exactly"), std::string::npos);
     EXPECT_NE(full.find("port_rate < 0.95 x peers, critical < 0.75 x peers"), std::string::npos);
+}
+
+TEST(MonitorViews, ThePageTellsThemToo) {
+    const Scenario scenario = sample_scenario();
+    Result result = sample_result(scenario);
+    EXPECT_EQ(html_report(result_json(result)).find("id=monitor"), std::string::npos);
+    add_monitors(result);
+    result.campaign = nullptr;
+    const std::string page = html_report(result_json(result));
+    for (const char* part : {"id=monitor", "What monitors would have told", "network adapter at half rate", "Silent:"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
 TEST(MonitorViews, FiguresCanBeExpected) {
