@@ -10,7 +10,21 @@ namespace fabricast {
 namespace {
 
 constexpr double kMeanMaximumOf8 = 1.4236;
-constexpr std::uint64_t kPurpose = 0x5370726561640001ull;  // keeps this stream apart from other draws of the seed
+constexpr std::uint64_t kPurpose = 0x5370726561640001ull;  // keep these streams apart from other draws of the seed
+constexpr std::uint64_t kNoisePurpose = 0x4a69747465720001ull;
+
+double unit_interval(std::uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
+
+// The quantile of the maximum of n is that of one draw at v^(1/n); mean over midpoints of equal steps in v of what is above.
+double mean_maximum_above(double floor, std::int64_t n) {
+    constexpr int kSteps = 4096;
+    double sum = 0;
+    for (int i = 0; i < kSteps; ++i) {
+        const double p = math::exp(math::log((i + 0.5) / kSteps) / static_cast<double>(n));
+        sum += std::max(0.0, normal_quantile(p) - floor);
+    }
+    return sum / kSteps;
+}
 
 }  // namespace
 
@@ -35,22 +49,23 @@ double normal_quantile(double p) {
            (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1);
 }
 
-// The quantile of the maximum is that of one draw at v^(1/n); midpoints of equal steps in v.
+double mean_maximum(std::int64_t n) {
+    constexpr double kFar = 9;  // nothing is below
+    return n <= 1 ? 0 : mean_maximum_above(-kFar, n) - kFar;
+}
+
 std::uint32_t expected_slowest(double sigma, std::int64_t gpus) {
-    constexpr int kSteps = 4096;
-    double sum = 0;
-    for (int i = 0; i < kSteps && sigma > 0; ++i) {
-        const double v = (i + 0.5) / kSteps;
-        const double p = math::exp(math::log(v) / static_cast<double>(gpus));
-        sum += std::max(0.0, normal_quantile(p) - kMeanMaximumOf8);
-    }
-    return static_cast<std::uint32_t>(65536 + std::llround(65536 * sigma * sum / kSteps));
+    const double beyond = sigma > 0 ? sigma * mean_maximum_above(kMeanMaximumOf8, gpus) : 0;
+    return static_cast<std::uint32_t>(65536 + std::llround(65536 * beyond));
+}
+
+double kernel_noise(std::uint64_t seed, std::uint32_t eight, std::uint64_t count) {
+    return normal_quantile(unit_interval(mix(mix(mix(seed + kNoisePurpose) + eight) + count)));
 }
 
 std::uint32_t gpu_slowness(double sigma, std::uint64_t seed, std::uint32_t gpu) {
     const std::uint64_t word = mix(mix(mix(seed + kPurpose) + gpu) + kPurpose);
-    const double uniform = (static_cast<double>(word >> 11) + 0.5) * 0x1p-53;
-    const double beyond = std::max(0.0, normal_quantile(uniform) - kMeanMaximumOf8);
+    const double beyond = std::max(0.0, normal_quantile(unit_interval(word)) - kMeanMaximumOf8);
     return static_cast<std::uint32_t>(65536 + std::llround(65536 * sigma * beyond));
 }
 

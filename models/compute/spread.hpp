@@ -9,7 +9,19 @@
 // Drawn GPU by GPU all ranks differ and each is simulated. A forecast takes the expected draw instead: of n GPUs one is as
 // slow as the slowest of n is in the mean, the others are nominal. It differs from the mean over draws where several GPUs
 // matter at once, in the fill of a pipeline whose slowest stage is not the only slow one.
-// Only compute is slowed. Not modelled: slowness that changes with time, nodes that are warm as a whole.
+// Only compute is slowed. Not modelled: nodes that are warm as a whole.
+//
+// Kernels do not take the same time twice either. The time of T seconds of kernels on 8 GPUs, which wait for each other,
+// has the mean T and the standard deviation
+//
+//   sigma = kernel_jitter sqrt(T)
+//
+// as many independent disturbances add up, and what 8 GPUs lose to each other is in the rates of the catalogue already. n such
+// eights that meet after T seconds, and only then, go on when the last has come, in the mean
+//
+//   kernel_jitter sqrt(T) E max(z_1 .. z_n)
+//
+// later than alone. Over a step it averages out; who meets after every pass of a micro-batch pays it every time.
 //
 // Source of sigma: GPUs of one node differ by 5 % and more between fastest and slowest (FIELD measurements collected in the
 // machine-learning engineering open book, MAMF benchmark); the mean range of 8 normal draws is 2.847 sigma.
@@ -20,6 +32,15 @@
 namespace fabricast {
 
 inline constexpr double kGpuSpread = 0.05 / 2.847;  ///< sigma, share of a GPU's speed
+
+inline constexpr double kKernelJitter = 0.003;   ///< in sqrt(s)
+inline constexpr std::uint32_t kJitterGpus = 8;  ///< GPUs whose loss to each other the catalogue holds
+
+/// Mean of the maximum of n standard normal draws, n >= 1.
+double mean_maximum(std::int64_t n);
+
+/// Standard normal draw of the `count`-th segment of kernels on a group of 8 GPUs.
+double kernel_noise(std::uint64_t seed, std::uint32_t eight, std::uint64_t count);
 
 /// In 1/65536, at least 65536. sigma >= 0.
 std::uint32_t gpu_slowness(double sigma, std::uint64_t seed, std::uint32_t gpu);

@@ -140,6 +140,7 @@ private:
         in.payload = operation.payload;
         in.operation = op;
         in.label = operation.label;
+        in.late = operation.late;
         in.waits = static_cast<std::uint32_t>(code_.waits.size());
         for (const std::uint32_t node : operation.waits)
             add_wait(op, tmpl_.nodes.at(node).operation);

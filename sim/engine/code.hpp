@@ -32,6 +32,7 @@ struct Instruction {
     std::uint32_t payload = 0;    ///< as Operation::payload; loop_end: first instruction of the body
     std::uint32_t operation = 0;  ///< operation index in the template; loop_end: iterations
     std::uint32_t label = 0;
+    Picoseconds late = 0;  ///< as Operation::late
 };
 
 struct Wait {

@@ -107,7 +107,8 @@ void Engine::bind(std::span<const Rate> capacity) {
     for (std::uint32_t c = 0; c < options_.changes.size(); ++c)
         queue_.push({options_.changes[c].at, EventClass::change, c});
     if (options_.fold_time && !options_.record_timeline && options_.quantum == 0 && options_.changes.empty() &&
-        options_.patience == 0 && options_.window_from == 0 && !options_.keep_step_ends && program_.sources.empty()) {
+        options_.noise.sigma == 0 && options_.patience == 0 && options_.window_from == 0 && !options_.keep_step_ends &&
+        program_.sources.empty()) {
         std::vector<const Code*> code;
         for (const RankState& r : ranks_)
             code.push_back(r.code);

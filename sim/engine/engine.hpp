@@ -93,7 +93,16 @@ struct EngineOptions {
     std::uint32_t window_from = 0;   ///< > 0: accounts and period of all steps behind so many, not of the last alone
     Picoseconds patience = 0;        ///< a wait for members or messages that lasts longer ends the run; 0: endless
     std::vector<Change> changes = {};  ///< in order of time; the program must not be folded
-    bool keep_step_ends = false;     ///< EngineResult::step_ends
+    bool keep_step_ends = false;       ///< EngineResult::step_ends
+    /// Draws the time of every segment: work W has the standard deviation sigma sqrt(W), shared by ranks_together ranks in
+    /// order. Nothing recurs then: fold_time is off.
+    struct Noise {
+        std::uint32_t sigma = 0;  ///< in sqrt(ps); 0: none
+        std::uint32_t ranks_together = 1;
+        std::uint64_t seed = 0;
+        /// Standard normal, by seed, group of ranks and segment (models/compute/spread.hpp).
+        double (*draw)(std::uint64_t seed, std::uint32_t group, std::uint64_t segment) = nullptr;
+    } noise = {};
 };
 
 enum class Outcome : std::uint8_t { done, deadlock, mismatch, overdue, transport };
@@ -153,6 +162,7 @@ private:
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
         __int128 remaining = 0;  ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
+        std::uint32_t segments = 0;  ///< begun, where their times are drawn
         std::uint32_t copies = 1;
         bool computing = false, dirty = false, halted = false;
         Picoseconds host_clock = 0;
@@ -174,7 +184,8 @@ private:
         std::uint32_t last = 0;                ///< that member, an index into arrivals
         const program::Plan* plan = nullptr;
         Picoseconds moving_since = 0;
-        Picoseconds late = 0;  ///< largest lateness of its activities
+        Picoseconds late = 0;     ///< largest lateness of its activities
+        Picoseconds latency = 0;  ///< the plan's, and what the last member is expected to be late
         bool slowed = false;
     };
     struct Half {
@@ -245,6 +256,7 @@ private:
 
     void start_compute(std::uint32_t rank, const Instruction& in);
     void end_compute(std::uint32_t rank);
+    Picoseconds drawn_work(std::uint32_t rank, Picoseconds work);
     void update_speed(std::uint32_t rank);
     void update_speeds();
     void mark_dirty(std::uint32_t rank);
@@ -266,6 +278,7 @@ private:
     void end_half(const Half& half);
     void finish_half(const Half& half, const program::Route& route, Picoseconds uncontended, Picoseconds excess);
 
+    void charge_lateness(const Arrival& arrival, Account account, Picoseconds late);
     void charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
                            Picoseconds excess);
 

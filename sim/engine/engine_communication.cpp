@@ -15,6 +15,7 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
     GroupState& state = groups_[g];
     if (state.arrivals.empty()) {
         state.call = in.payload;
+        state.latency = in.late;
     } else if (state.call != in.payload &&
                (program_.calls[state.call].kind != call.kind || program_.calls[state.call].bytes != call.bytes)) {
         fail(Outcome::mismatch, "members of group " + program_.groups[g].name + " call different collectives: " +
@@ -22,6 +23,7 @@ void Engine::arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& 
                                     describe(rank, stream));
         return;
     }
+    state.latency = std::max(state.latency, in.late);
     ledger_.waiting_members(rank, +1, now_);
     if (stream != 0) {
         ++ranks_[rank].kernels_waiting;
@@ -62,6 +64,7 @@ void Engine::settle_waits(const GroupState& state) {
 void Engine::start_moving(std::uint32_t g) {
     GroupState& state = groups_[g];
     state.plan = &program_.plans[state.call][program_.groups[g].shape];
+    state.latency += state.plan->latency;
     state.moving_since = now_;
     state.slowed = false;
     state.late = 0;
@@ -86,7 +89,7 @@ void Engine::start_moving(std::uint32_t g) {
         drop_record(state.cause);
         state.cause = program::kNone;
     }
-    queue_.push({now_ + state.plan->latency, EventClass::latency_end, g});
+    queue_.push({now_ + state.latency, EventClass::latency_end, g});
 }
 
 void Engine::start_activities(std::uint32_t g) {
@@ -125,15 +128,16 @@ void Engine::finish_collective(std::uint32_t g) {
             slowest = std::max(
                 slowest, Network::duration(activity.work, activity.cap > 0 ? std::min(activity.cap, alone) : alone));
         }
-        excess = now_ - state.moving_since - state.plan->latency - slowest;
+        excess = now_ - state.moving_since - state.latency - slowest;
     }
     // First all members, then their streams: a member's next call may be on this group again.
     finishing_.clear();
     finishing_.swap(state.arrivals);
-    const Picoseconds uncontended = now_ - state.moving_since - excess;
+    const Picoseconds uncontended = now_ - state.moving_since - excess, late = state.latency - state.plan->latency;
     for (const Arrival& arrival : finishing_) {
         const Account account = account_of(arrival.label);
         ledger_.moving(arrival.rank, account, -1, now_);
+        charge_lateness(arrival, account, late);
         communication_on(arrival.rank, arrival.stream, state.plan->uses_network, state.plan->uses_nvlink, -1);
         charge_contention(arrival.rank, account, arrival.exposed, uncontended, excess);
     }
@@ -338,6 +342,16 @@ void Engine::finish_half(const Half& half, const program::Route& route, Picoseco
 }
 
 // Exposed time beyond the uncontended is contention; what an earlier step was charged stays there.
+// A member that is expected late was waited for: of what the call cost this rank, as much as that.
+void Engine::charge_lateness(const Arrival& arrival, Account account, Picoseconds late) {
+    if (late <= 0)
+        return;
+    const Picoseconds exposed = ledger_.amount(arrival.rank, account) - arrival.exposed;
+    const Picoseconds waited = std::clamp<Picoseconds>(exposed, 0, late);
+    ledger_.add(arrival.rank, account, -waited);
+    ledger_.add(arrival.rank, Account::straggler, waited);
+}
+
 void Engine::charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
                                Picoseconds excess) {
     if (excess <= 0)

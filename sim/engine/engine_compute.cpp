@@ -1,5 +1,6 @@
 // Segments: how long one runs, what the CPU and concurrent communication do to it.
 #include <algorithm>
+#include <cmath>
 
 #include "sim/engine/engine.hpp"
 
@@ -16,6 +17,8 @@ void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
     r.host_clock += cost.host;
     r.host_floor = cost.host > 0 ? r.host_clock + cost.tail : 0;
     r.work = static_cast<Picoseconds>((static_cast<__int128>(cost.work) * r.slowness) >> 16);
+    if (options_.noise.sigma > 0)
+        r.work = drawn_work(rank, r.work);
     r.remaining = static_cast<__int128>(r.work) << 16;
     r.updated = r.compute_from;
     r.computing = true;
@@ -23,6 +26,14 @@ void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
     r.unfloored = INT64_MAX;
     ledger_.computing(rank, true, now_);
     update_speed(rank);
+}
+
+// At least half the work, whatever is drawn.
+Picoseconds Engine::drawn_work(std::uint32_t rank, Picoseconds work) {
+    const EngineOptions::Noise& noise = options_.noise;
+    const double sigma = noise.sigma * std::sqrt(static_cast<double>(work));
+    const double z = noise.draw(noise.seed, rank / noise.ranks_together, ranks_[rank].segments++);
+    return work + std::max<Picoseconds>(std::llround(sigma * z), -work / 2);
 }
 
 void Engine::update_speed(std::uint32_t rank) {

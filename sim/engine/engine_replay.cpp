@@ -216,7 +216,8 @@ void Engine::replay(std::uint32_t passage, std::uint32_t g) {
     const Instruction& in = any.code->instructions[course_after->after.counter];
     state.call = in.payload;
     state.plan = &program_.plans[state.call][program_.groups[after].shape];
-    state.moving_since = end - state.plan->latency;
+    state.latency = state.plan->latency + in.late;
+    state.moving_since = end - state.latency;
     state.pending = 0;
     state.slowed = false;
     state.last = p.last;

@@ -146,6 +146,10 @@ void list_cluster(List& list, const Answers& answers, const Scenario& s) {
     if (!answers.given("cluster.gpu_spread"))
         list.add("cluster.gpu_spread", figure(s.gpu_spread), Origin::published,
                  "GPUs of one node differ by 5 % and more between fastest and slowest (MAMF benchmark)");
+    if (!answers.given("cluster.kernel_jitter"))
+        list.add(
+            "cluster.kernel_jitter", figure(s.kernel_jitter), Origin::fitted,
+            "growth of the step with the number of GPUs on published ladders in fp8, where replicas meet every pass");
     if (!answers.given("cluster.gpu_draw"))
         list.add("cluster.gpu_draw", "expected", Origin::guess,
                  "one GPU, in the busiest stage, is as slow as the slowest of all is in the mean over draws");

@@ -48,9 +48,13 @@ constexpr Field kFieldsUpToRun[] = {
      .kind = K::number,
      .doc = "Standard deviation of speed between GPUs of one kind, as a share; 0: all alike.",
      .high = 0.5},
+    {.path = "cluster.kernel_jitter",
+     .kind = K::number,
+     .doc = "Standard deviation of the time of one second of kernels, in seconds; of T seconds it is sqrt(T) times that.",
+     .high = 0.5},
     choice("cluster.gpu_draw", "expected|each", "",
-           "Speeds of the GPUs: one as slow as the slowest is expected to be, or each drawn from the seed (all ranks "
-           "differ then and are simulated)."),
+           "Speeds of the GPUs and times of kernels: one GPU as slow as the slowest is expected to be, and meetings as "
+           "late as the last is expected, or each drawn from the seed (all ranks differ then and are simulated)."),
     quantity("cluster.node.power_limit", D::power, "W", 1e5, "Board power limit set below nominal."),
     choice("cluster.node.cpu", "intel|amd|arm", "", "Host processor: NCCL's tables depend on it."),
     choice("cluster.node.board", "nvswitch|cube-mesh|pairs|full-mesh|pcie", "",

@@ -84,6 +84,8 @@ void fill_gpu(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     }
     const Answer* spread = answers.given("cluster.gpu_spread");
     s.gpu_spread = spread ? spread->number : kGpuSpread;
+    const Answer* jitter = answers.given("cluster.kernel_jitter");
+    s.kernel_jitter = jitter ? jitter->number : kKernelJitter;
     const Answer* draw = answers.given("cluster.gpu_draw");
     s.gpu_draw_each = draw != nullptr && draw->text == "each";
     if (const Answer* limit = answers.given("cluster.node.power_limit")) {

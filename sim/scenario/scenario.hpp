@@ -76,6 +76,7 @@ struct Scenario {
     double power_limit_w = 0;    ///< 0 = nominal
     bool gpu_draw_each = false;  ///< each GPU draws its speed; else one is the expected slowest
     double gpu_spread = 0;       ///< standard deviation of speed between GPUs of one kind, as a share
+    double kernel_jitter = 0;    ///< standard deviation of a second of kernels on 8 GPUs, in s
 
     /// Where rates and counts come from a file, a grid or a graph and not from a preset.
     bool fabric_is_listed() const { return fabric_file || !grid.empty() || graph; }

@@ -219,14 +219,18 @@ private:
     }
 
     void without_stragglers() {
-        const std::vector<program::Rank>& ranks = built_->compiled.program.ranks;
+        const Program& p = built_->compiled.program;
         const auto slow = [](const program::Rank& rank) { return rank.slowness > program::kFullSpeed; };
-        if (std::none_of(ranks.begin(), ranks.end(), slow))
+        const auto late = [](const program::Template& t) {
+            return std::any_of(t.operations.begin(), t.operations.end(), [](const auto& op) { return op.late > 0; });
+        };
+        if (std::none_of(p.ranks.begin(), p.ranks.end(), slow) &&
+            std::none_of(p.templates.begin(), p.templates.end(), late))
             return;
         add({.key = "equal_ranks",
              .name = "no slow GPUs",
-             .how = "re-run in which every GPU is as fast as the nominal one"},
-            true, edited([](Program& p) { equal_ranks(p); }));
+             .how = "re-run in which every GPU is as fast as the nominal one, at all times"},
+            true, edited([](Program& edited) { equal_ranks(edited); }));
     }
 
     const Scenario& scenario_;

@@ -68,6 +68,7 @@ BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_ste
     const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
     built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
     set_gpu_speeds(s, built.compiled.program);
+    set_lateness(s, built.compiled.program);
     slow_by_faults(s, built.compiled.stage_of_rank, built.compiled.program);
     if (s.data.samples > 0) {
         std::vector<GpuId> all;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "models/compute/spread.hpp"
@@ -59,6 +60,96 @@ void set_gpu_speeds(const Scenario& s, program::Program& p) {
         rank.slowness = expected_slowest(s.gpu_spread, ranks[rank.tmpl]);
         done[rank.tmpl] = true;
     }
+}
+
+namespace {
+
+// Groups of eight GPUs that meet in a call of the template, from the first rank that runs it.
+std::vector<std::int64_t> eights_of_calls(const program::Program& p, const program::Rank& rank) {
+    std::vector<std::int64_t> out(p.calls.size(), 1);
+    for (std::size_t call = 0; call < p.calls.size(); ++call) {
+        const std::uint16_t slot = p.calls[call].slot;
+        if (slot >= rank.groups.size() || rank.groups[slot] == program::kNone)
+            continue;
+        std::set<std::uint32_t> eights;
+        for (const std::uint32_t member : p.groups[rank.groups[slot]].members)
+            eights.insert(member / kJitterGpus);
+        out[call] = static_cast<std::int64_t>(eights.size());
+    }
+    return out;
+}
+
+// Goes through a template in the order of its step and adds up the work since ranks of several eights last met in line.
+class Meetings {
+public:
+    Meetings(const Scenario& s, const program::Program& p, program::Template& t, const program::Rank& rank)
+        : s_(s), p_(p), t_(t), rank_(rank), eights_(eights_of_calls(p, rank)) {}
+
+    void run() { walk(0, static_cast<std::uint32_t>(t_.nodes.size())); }
+
+private:
+    // The second round of a repeat is how it goes on: it overwrites what the first found.
+    void walk(std::uint32_t begin, std::uint32_t end) {
+        for (std::uint32_t at = begin; at < end;) {
+            const program::Node& node = t_.nodes[at];
+            if (node.kind == program::Node::Kind::operation) {
+                visit(t_.operations[node.operation]);
+                at = node.end;
+                continue;
+            }
+            const std::int64_t count = node.kind != program::Node::Kind::repeat ? 1
+                                       : node.bound == program::kNone           ? node.count
+                                       : node.bound < rank_.bindings.size()     ? rank_.bindings[node.bound]
+                                                                                : 1;
+            const std::int64_t met = met_;
+            const __int128 before = since_;
+            walk(at + 1, node.end);
+            if (count > 1 && met_ == met)
+                since_ += (since_ - before) * (count - 1);
+            else if (count > 1)
+                walk(at + 1, node.end);
+            at = node.end;
+        }
+    }
+
+    void visit(program::Operation& op) {
+        if (op.stream != 0)
+            return;
+        if (op.kind == program::OpKind::compute)
+            since_ += p_.costs[op.payload].work;
+        if (op.kind != program::OpKind::collective || eights_[op.payload] < 2)
+            return;
+        const double sigma = s_.kernel_jitter * std::sqrt(static_cast<double>(since_) * 1e-12);
+        op.late = std::llround(sigma * mean_maximum(eights_[op.payload]) * 1e12);
+        since_ = 0;
+        ++met_;
+    }
+
+    const Scenario& s_;
+    const program::Program& p_;
+    program::Template& t_;
+    const program::Rank& rank_;
+    std::vector<std::int64_t> eights_;
+    __int128 since_ = 0;
+    std::int64_t met_ = 0;
+};
+
+}  // namespace
+
+void set_lateness(const Scenario& s, program::Program& p) {
+    if (s.gpu_draw_each || s.kernel_jitter <= 0)
+        return;
+    for (std::uint32_t t = 0; t < p.templates.size(); ++t) {
+        const auto rank = std::find_if(p.ranks.begin(), p.ranks.end(), [&](const auto& r) { return r.tmpl == t; });
+        if (rank != p.ranks.end())
+            Meetings(s, p, p.templates[t], *rank).run();
+    }
+}
+
+engine::EngineOptions::Noise kernel_noise_of(const Scenario& s) {
+    if (!s.gpu_draw_each || s.kernel_jitter <= 0)
+        return {};
+    return {static_cast<std::uint32_t>(std::llround(s.kernel_jitter * 1e6)), kJitterGpus, s.seed, &kernel_noise};
 }
 
 }  // namespace fabricast

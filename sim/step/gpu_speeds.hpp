@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/program/program.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace fabricast {
@@ -9,5 +10,12 @@ namespace fabricast {
 /// Sets Rank::slowness: drawn GPU by GPU, or of the expected slowest alone; of every stage's where fp8 scales keep replicas
 /// in step. The program has ranks.
 void set_gpu_speeds(const Scenario& scenario, program::Program& program);
+
+/// Sets Operation::late of collectives whose members compute until they meet: what the last of them is expected to be behind
+/// for the jitter of kernels. None where it is drawn.
+void set_lateness(const Scenario& scenario, program::Program& program);
+
+/// What the engine draws, where it does: for programs of which nothing is folded.
+engine::EngineOptions::Noise kernel_noise_of(const Scenario& scenario);
 
 }  // namespace fabricast

@@ -8,6 +8,7 @@
 #include "models/compute/spread.hpp"
 #include "models/parallel/ranks.hpp"
 #include "models/program/mix.hpp"
+#include "sim/step/gpu_speeds.hpp"
 #include "sim/step/step_faults.hpp"
 
 namespace fabricast {
@@ -404,7 +405,9 @@ bool steps_vary(const Scenario& s) {
            has(s, Kind::wandering);
 }
 
-bool steps_differ(const Scenario& s) { return steps_vary(s) || s.data.sample_s > 0 || s.data.pageable; }
+bool steps_differ(const Scenario& s) {
+    return steps_vary(s) || s.data.sample_s > 0 || s.data.pageable || kernel_noise_of(s).sigma > 0;
+}
 
 Program job_program(const Scenario& scenario, const CompiledStep& compiled, const JobShape& shape) {
     Program out = Builder(scenario, compiled, shape).build();

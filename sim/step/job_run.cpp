@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/parallel/ranks.hpp"
+#include "sim/step/gpu_speeds.hpp"
 #include "sim/step/job_program.hpp"
 #include "sim/step/sampler.hpp"
 #include "sim/step/step_faults.hpp"
@@ -412,7 +413,8 @@ void run_differing_steps(const Scenario& s, const BuiltStep& built, Result& resu
     engine::EngineOptions options;
     options.stop_when_periodic = false;
     options.window_from = static_cast<std::uint32_t>(settling);
-    const StepRun run = run_program(program, built.cluster.links().capacity, true, options);
+    options.noise = kernel_noise_of(s);
+    const StepRun run = run_program(program, built.cluster.links().capacity, options.noise.sigma == 0, options);
     result.events += run.engine.events;
     if (run.engine.outcome != Outcome::done)
         return;  // no fault here stops a rank

@@ -67,6 +67,10 @@ void free_host(Program& p) {
 void equal_ranks(Program& p) {
     for (program::Rank& rank : p.ranks)
         rank.slowness = program::kFullSpeed;
+    for (program::Template& t : p.templates) {
+        for (Operation& op : t.operations)
+            op.late = 0;
+    }
 }
 
 void free_communication(Program& p) {
