@@ -133,7 +133,8 @@ void Engine::finish_collective(std::uint32_t g) {
     // First all members, then their streams: a member's next call may be on this group again.
     finishing_.clear();
     finishing_.swap(state.arrivals);
-    const Picoseconds uncontended = now_ - state.moving_since - excess, late = state.latency - state.plan->latency;
+    const Picoseconds late = state.latency - state.plan->latency,
+                      uncontended = now_ - state.moving_since - excess - late;
     for (const Arrival& arrival : finishing_) {
         const Account account = account_of(arrival.label);
         ledger_.moving(arrival.rank, account, -1, now_);

@@ -18,6 +18,7 @@ PricedStep price_step(const Scenario& s, const ComputeModel& compute, const Clus
         return out;
     }
     set_gpu_speeds(s, compiled.program);
+    set_lateness(s, compiled.program);
     slow_by_faults(s, compiled.stage_of_rank, compiled.program);
     engine::EngineOptions engine_options;
     engine_options.fold_time = options.fold_time;

@@ -6,6 +6,7 @@
 #   - folded and, but for the counts of the engine and the list of steps simulated, with every rank, step and operation.
 # Usage: run.sh               builds release, debug and clang with ./dev, then compares
 #        run.sh BINARY...     compares these; the first one is the reference
+#        run.sh --one SCENARIO BINARY...   one scenario; the whole runs this for as many at a time as there are processors
 # Exit code 0: all equal, 1: a difference, 70: a build failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -13,6 +14,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Names since glibc 2.33; the *_Usable ones are older. Unknown names are ignored.
 without_fma=glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-FMA_Usable,-AVX2_Usable,-FMA4_Usable
 
+one=
+if [ "${1:-}" = --one ]; then
+    one=$2
+    shift 2
+fi
 binaries=("$@")
 if [ ${#binaries[@]} -eq 0 ]; then
     presets=(release debug)
@@ -29,10 +35,19 @@ if [ ${#binaries[@]} -eq 0 ]; then
     done
 fi
 
+if [ -z "$one" ]; then
+    mapfile -t scenarios < <(find scenarios -name '*.yaml' ! -name 'base-*' | LC_ALL=C sort)
+    status=0
+    printf '%s\0' "${scenarios[@]}" |
+        xargs -0 -P "$(nproc 2>/dev/null || echo 2)" -I '{}' bash tests/determinism/run.sh --one '{}' "${binaries[@]}" || status=1
+    if [ $status -eq 0 ]; then
+        echo "${#scenarios[@]} scenarios, ${#binaries[@]} builds: byte-identical" >&2
+    fi
+    exit $status
+fi
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mapfile -t scenarios < <(find scenarios -name '*.yaml' ! -name 'base-*' | LC_ALL=C sort)
-
 status=0
 differs() {  # what, expected file, found file
     status=1
@@ -53,35 +68,34 @@ result() {  # binary, scenario, file, options...
 
 without_counts() { sed -e '/"events"/d' -e '/"ranks_simulated"/d' -e '/"simulated_step_s": \[/,/\]/d' "$1"; }
 
-for scenario in "${scenarios[@]}"; do
-    reference=$scratch/reference
-    result "${binaries[0]}" "$scenario" "$reference"
-    result "${binaries[0]}" "$scenario" "$scratch/again"
-    cmp -s "$reference" "$scratch/again" || differs "$scenario, second run" "$reference" "$scratch/again"
-    events=$(sed -n 's/.*"events": \([0-9]*\).*/\1/p' "$reference" | head -n 1)
-    for binary in "${binaries[@]}"; do
-        # A sanitized build is some fifty times slower: it runs what has up to a million events.
-        if [[ $binary == *debug* ]] && [ "${events:-0}" -gt 1000000 ]; then
-            continue
-        fi
-        if [ "$binary" != "${binaries[0]}" ]; then
-            result "$binary" "$scenario" "$scratch/other"
-            cmp -s "$reference" "$scratch/other" || differs "$scenario, $binary" "$reference" "$scratch/other"
-        fi
-    done
-    GLIBC_TUNABLES=$without_fma result "${binaries[0]}" "$scenario" "$scratch/plain"
-    cmp -s "$reference" "$scratch/plain" || differs "$scenario, no FMA and AVX2" "$reference" "$scratch/plain"
-    result "${binaries[0]}" "$scenario" "$scratch/ranks" --no-fold
+reference=$scratch/reference
+result "${binaries[0]}" "$one" "$reference"
+result "${binaries[0]}" "$one" "$scratch/again"
+cmp -s "$reference" "$scratch/again" || differs "$one, second run" "$reference" "$scratch/again"
+events=$(sed -n 's/.*"events": \([0-9]*\).*/\1/p' "$reference" | head -n 1)
+ranks=$(sed -n 's/.*"ranks": \([0-9]*\).*/\1/p' "$reference" | sort -n | tail -n 1)
+for binary in "${binaries[@]}"; do
+    # A sanitized build is some fifty times slower: it runs what has up to a million events.
+    if [[ $binary == *debug* ]] && [ "${events:-0}" -gt 1000000 ]; then
+        continue
+    fi
+    if [ "$binary" != "${binaries[0]}" ]; then
+        result "$binary" "$one" "$scratch/other"
+        cmp -s "$reference" "$scratch/other" || differs "$one, $binary" "$reference" "$scratch/other"
+    fi
+done
+GLIBC_TUNABLES=$without_fma result "${binaries[0]}" "$one" "$scratch/plain"
+cmp -s "$reference" "$scratch/plain" || differs "$one, no FMA and AVX2" "$reference" "$scratch/plain"
+# Every rank of the largest, under every condition of a campaign, takes minutes; tests of folding compare such jobs.
+if [ "${ranks:-0}" -le 4096 ]; then
+    result "${binaries[0]}" "$one" "$scratch/ranks" --no-fold
     without_counts "$reference" >"$scratch/folded"
     without_counts "$scratch/ranks" >"$scratch/whole"
-    cmp -s "$scratch/folded" "$scratch/whole" || differs "$scenario, every rank" "$scratch/folded" "$scratch/whole"
-    result "${binaries[0]}" "$scenario" "$scratch/operations" --no-time-fold
-    grep -v '"events"' "$reference" >"$scratch/folded"
-    grep -v '"events"' "$scratch/operations" >"$scratch/whole"
-    cmp -s "$scratch/folded" "$scratch/whole" || differs "$scenario, every operation" "$scratch/folded" "$scratch/whole"
-    echo "$scenario: $(tail -n 1 "$reference"), ${#binaries[@]} builds compared" >&2
-done
-if [ $status -eq 0 ]; then
-    echo "${#scenarios[@]} scenarios, ${#binaries[@]} builds: byte-identical" >&2
+    cmp -s "$scratch/folded" "$scratch/whole" || differs "$one, every rank" "$scratch/folded" "$scratch/whole"
 fi
+result "${binaries[0]}" "$one" "$scratch/operations" --no-time-fold
+grep -v '"events"' "$reference" >"$scratch/folded"
+grep -v '"events"' "$scratch/operations" >"$scratch/whole"
+cmp -s "$scratch/folded" "$scratch/whole" || differs "$one, every operation" "$scratch/folded" "$scratch/whole"
+echo "$one: $(tail -n 1 "$reference"), ${#binaries[@]} builds compared" >&2
 exit $status

@@ -148,7 +148,7 @@ TEST(Explain, ACeilingIsTheForecastOfTheScenarioWithTheCauseGone) {
                                "  global_batch: 32 sequences\n  layout: {tp: 2, dp: 8, zero: 1}\n"));
     EXPECT_LT(uneven.ceiling("equal_ranks").ps, uneven.out.run.step.ps);
     const test::Forecast equal =
-        test::run_text(job("nodes: 2, node: hgx-h100, gpu_spread: 0",
+        test::run_text(job("nodes: 2, node: hgx-h100, gpu_spread: 0, kernel_jitter: 0",
                            "  global_batch: 32 sequences\n  layout: {tp: 2, dp: 8, zero: 1}\n"));
     EXPECT_EQ(uneven.ceiling("equal_ranks").rerun_ps, equal.step().ps);
 }
