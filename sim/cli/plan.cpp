@@ -117,7 +117,7 @@ int merge(const po::variables_map& values, Texts files) {
         std::string list;
         const std::string text = plan::missing_text(merged, result.found.missing, list);
         throw ScenarioError(
-            fmt::format("{}: not complete, of {} shards {}; begin these again (sbatch --array={}), or let `fabricast "
+            fmt::format("{}: not complete: of {} shards, {}; begin these again (sbatch --array={}), or let `fabricast "
                         "plan {} --store {}` "
                         "evaluate the rest",
                         store, merged.shards, text, list, shell_word(merged.request.source.file), shell_word(store)));

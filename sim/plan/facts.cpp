@@ -160,6 +160,12 @@ Facts shard_facts(const PlanSource& source, std::uint32_t shard, std::uint32_t s
 }
 
 std::string differences(const Facts& there, const Facts& here) {
+    const auto shard = [](const Facts& facts) {
+        return std::any_of(facts.begin(), facts.end(), [](const Fact& fact) { return fact.part == "shard"; });
+    };
+    if (shard(there) != shard(here))
+        return fmt::format("it is of {} there and of {} here", shard(there) ? "a shard" : "the whole plan",
+                           shard(here) ? "a shard" : "the whole plan");
     std::map<std::pair<std::string, std::string>, std::pair<const std::string*, const std::string*>> all;
     for (const Fact& fact : there)
         all[{fact.part, fact.key}].first = &fact.value;

@@ -8,6 +8,7 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "models/program/mix.hpp"
 #include "sim/plan/bound.hpp"
 
 namespace fabricast::plan {
@@ -57,7 +58,9 @@ private:
         double bound_s, per_token;  ///< lower bound; of a token
     };
 
-    bool own(std::uint64_t index) const { return options_.shards == 0 || index % options_.shards == options_.shard; }
+    bool own(std::uint64_t index) const {
+        return options_.shards == 0 || shard_of(index, options_.shards) == options_.shard;
+    }
 
     template <typename Tell>
     void tell_classes(const Choice& choice, Tell tell) {
@@ -330,6 +333,10 @@ void add(ClassFate& to, const ClassFate& from) {
 }
 
 }  // namespace
+
+std::uint32_t shard_of(std::uint64_t index, std::uint32_t shards) {
+    return static_cast<std::uint32_t>(mix(index + 1) % shards);
+}
 
 std::optional<Evaluation> evaluate_once(const SearchOptions& options, std::uint64_t index, const PlanCluster& cluster,
                                         const TrainingPlan& plan, bool& known) {

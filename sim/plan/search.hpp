@@ -6,7 +6,7 @@
 //                 token that meet all conditions, change between rounds only; what is bounded above the last of them is cut
 //
 // Every cluster keeps incumbents of its own, so that its best, and with them the front of cost against days, is never cut.
-// Nothing depends on threads. A shard i of n, i = 0 .. n-1, evaluates the seed set and its indices (index mod n = i) and cuts
+// Nothing depends on threads. A shard i of n, i = 0 .. n-1, evaluates the seed set and its indices (shard_of) and cuts
 // with the seed set alone: the union of all shards is what one shard of one gives. A search in rounds evaluates fewer of the
 // same, with the same ranking: from a memory that holds what all shards evaluated it needs no run.
 #pragma once
@@ -81,6 +81,9 @@ struct SearchResult {
     std::uint64_t known = 0;             ///< evaluations that were not run again
     std::vector<std::uint64_t> missing;  ///< indices, ascending; with only_known
 };
+
+/// The shard that an index belongs to: mixed, as neighbours are alike and their costs go with the dimensions.
+std::uint32_t shard_of(std::uint64_t index, std::uint32_t shards);
 
 /// Of a layout of the space: from memory (`known` is set then), or run and handed on; empty where nothing is to be run.
 std::optional<Evaluation> evaluate_once(const SearchOptions& options, std::uint64_t index, const PlanCluster& cluster,

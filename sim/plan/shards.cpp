@@ -156,7 +156,7 @@ std::string missing_text(const Merged& merged, const std::vector<std::uint64_t>&
     constexpr std::size_t kMostNamed = 12;
     std::map<std::uint32_t, std::size_t> by_shard;
     for (const std::uint64_t index : missing)
-        ++by_shard[static_cast<std::uint32_t>(index % merged.shards)];
+        ++by_shard[shard_of(index, merged.shards)];
     std::string text;
     list.clear();
     std::size_t named = 0;

@@ -1,6 +1,5 @@
 #include "sim/plan/store.hpp"
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -310,10 +309,10 @@ void Store::fail(int code, const char* doing) {
         case SQLITE_READONLY: refuse(reason("it is read-only"));
         case SQLITE_PERM: refuse(reason("it may not be opened"));
         case SQLITE_IOERR:
-            if (system == ENOSPC || system == EDQUOT || system == EFBIG)
-                refuse(
-                    fmt::format("cannot write it: {}; what was evaluated is kept up to here: make room and ask again",
-                                std::strerror(system)));
+            if (sqlite3_extended_errcode(database_.get()) == SQLITE_IOERR_WRITE)
+                refuse(reason(
+                    "cannot write it: a full disk, a quota or a limit on the size of files; what was evaluated is kept "
+                    "up to here: make room and ask again"));
             refuse(reason(fmt::format("cannot {} it: {}", doing, said)));
         default: refuse(reason(fmt::format("cannot {} it: {}", doing, said)));
     }
