@@ -2,6 +2,7 @@
 // an array of Slurm tasks.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -9,10 +10,12 @@
 #include "sim/cli/plan_request.hpp"
 #include "sim/cli/plan_slurm.hpp"
 #include "sim/cli/progress_bar.hpp"
+#include "sim/export/launch.hpp"
 #include "sim/plan/shards.hpp"
 #include "sim/plan/told.hpp"
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/plan_views.hpp"
+#include "sim/scenario/nearest.hpp"
 
 namespace fabricast::cli {
 namespace {
@@ -72,7 +75,54 @@ int print_plan(const po::variables_map& values, const plan::PlanRequest& request
     return memory != result.found.removed.end() && result.found.rows.empty() ? kJobFailed : kBadInput;
 }
 
+// "megatron:3": the format, and the row of the ranking, from 1.
+struct Export {
+    const launch::Format* format = nullptr;
+    std::size_t row = 1;
+};
+
+Export read_export(const std::string& text) {
+    Export out;
+    Texts names;
+    const std::string name = text.substr(0, text.find(':'));
+    for (const launch::Format& format : launch::formats()) {
+        names.emplace_back(format.name);
+        if (format.name == name)
+            out.format = &format;
+    }
+    if (out.format == nullptr)
+        refuse(
+            fmt::format("--export {}: unknown format{}; known are {}", text, did_you_mean(name, names), listed(names)));
+    if (name.size() < text.size()) {
+        const char *begin = text.data() + name.size() + 1, *end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(begin, end, out.row);
+        if (error != std::errc() || rest != end || out.row == 0)
+            refuse(fmt::format("--export {}: behind the colon stands a row of the table, 1 or more", text));
+    }
+    return out;
+}
+
+void print_export(const Export& wanted, const plan::PlanResult& result) {
+    if (result.ranking.size() < wanted.row)
+        refuse(fmt::format("--export: there is no row {}, the ranking has {}", wanted.row, result.ranking.size()));
+    const plan::PlanRow& row = result.rows()[result.ranking[wanted.row - 1]];
+    const launch::Launch launch = wanted.format->write(result.clusters[row.cluster]->scenario(), row.plan);
+    print_result(launch.text);
+    for (const std::string& note : launch.notes)
+        std::fputs(fmt::format("not said in it: {}\n", note).c_str(), stderr);
+}
+
 int whole(const po::variables_map& values, plan::PlanRequest& request) {
+    const std::string format = text_of(values, "export");
+    if (!format.empty()) {
+        refuse_beside(values, "--export", {"json", "output"}, "it prints a launch file instead of the table");
+        const Export wanted = read_export(format);
+        const plan::PlanResult result = search_with_bar(values, request);
+        if (result.ranking.empty())
+            return print_plan(values, request, result);
+        print_export(wanted, result);
+        return kDone;
+    }
     check_output(text_of(values, "output"));
     const auto begin = std::chrono::steady_clock::now();
     const plan::PlanResult result = search_with_bar(values, request);

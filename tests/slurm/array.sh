@@ -7,7 +7,7 @@
 # Everything lives in a folder of its own: configuration, key, spool, sockets; ports are free ones of the loopback device. No
 # systemd, no database, no accounting. All that was started is ended, by its process id.
 set -euo pipefail
-fabricast=$1
+fabricast=$(realpath "$1")
 export PATH=$PATH:/usr/sbin:/sbin
 unset ${!SLURM_*} ${!SBATCH_*}  # of a Slurm that this test may itself run under
 

@@ -32,6 +32,41 @@ TEST(PlanVerb, JsonNamesTheKeysThatRunTakes) {
     EXPECT_EQ(json::parse(same.out)["step"]["ps"], first["step_ps"]) << same.err;
 }
 
+TEST(PlanVerb, ExportsTheWinnerForImportersToRead) {
+    const Scratch scratch;
+    const json first = json::parse(fabricast(plan("--json")).out)["ranking"][0];
+    const Ended script = fabricast(plan("--export megatron"));
+    ASSERT_EQ(script.code, 0) << script.err;
+    std::ofstream(scratch.path("launch.sh")) << script.out;
+    const Ended read =
+        fabricast("import megatron '" + scratch.path("launch.sh") + "' --output '" + scratch.path("back.yaml") + "'");
+    ASSERT_EQ(read.code, 0) << read.err;
+    const Ended run = fabricast("run '" + scratch.path("back.yaml") +
+                                "' --json --quiet --set 'cluster={nodes: 1, node: hgx-a100-80g}'");
+    ASSERT_EQ(run.code, 0) << run.err;
+    for (const json& key : first["set"]) {
+        const std::string text = key.get<std::string>();
+        for (const char* name : {"tp", "pp", "dp", "zero", "sp"}) {
+            const std::string begin = std::string("training.layout.") + name + "=";
+            if (text.starts_with(begin)) {
+                EXPECT_TRUE(contains(read_text(scratch.path("back.yaml")),
+                                     std::string(name) + ": " + text.substr(begin.size())))
+                    << text;
+            }
+        }
+    }
+    const Ended second = fabricast(plan("--export torchtitan:2"));
+    EXPECT_EQ(second.code, 0) << second.err;
+    EXPECT_TRUE(contains(second.out, "tensor_parallel_degree = ")) << second.out;
+    EXPECT_TRUE(contains(second.err, "not said in it: ZeRO stage 1")) << second.err;
+    EXPECT_EQ(json::parse(fabricast(plan("--export deepspeed")).out)["zero_optimization"]["stage"], 1);
+    for (const char* wrong : {"--export nemo", "--export megatron:0", "--export megatron:x", "--export megatron:99999",
+                              "--export megatron --json"})
+        EXPECT_EQ(fabricast(plan(wrong)).code, 2) << wrong;
+    EXPECT_TRUE(contains(fabricast(plan("--export megatorn")).err, "did you mean"))
+        << fabricast(plan("--export megatorn")).err;
+}
+
 TEST(PlanVerb, ExitCodes) {
     EXPECT_EQ(fabricast(plan("--where 'tp > 4'")).code, 2);
     EXPECT_EQ(fabricast(plan("--where 'tp >'")).code, 2);
