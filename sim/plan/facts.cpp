@@ -149,12 +149,12 @@ Facts facts_of(const PlanSource& source, const std::vector<std::unique_ptr<PlanC
     return out;
 }
 
-Facts shard_facts(const PlanSource& source, std::uint32_t shard, std::uint32_t shards,
-                  const std::vector<std::string>& where, std::size_t top) {
+Facts shard_facts(const PlanSource& source, const SearchOptions& search, const std::vector<std::string>& where) {
     Facts out = {{"shard", "conditions", fmt::format("[{}]", fmt::join(where, ", "))},
-                 {"shard", "number", std::to_string(shard)},
-                 {"shard", "shards", std::to_string(shards)},
-                 {"shard", "top", std::to_string(top)}};
+                 {"shard", "number", std::to_string(search.shard)},
+                 {"shard", "pruning", search.prune ? "on" : "off"},
+                 {"shard", "shards", std::to_string(search.shards)},
+                 {"shard", "top", std::to_string(search.top)}};
     append(out, "shard", keys_of(source, is_price));
     return out;
 }

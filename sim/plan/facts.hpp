@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/plan/space.hpp"
+#include "sim/plan/search.hpp"
 
 namespace fabricast::plan {
 
@@ -30,8 +30,7 @@ Facts facts_of(const PlanSource& source, const std::vector<std::unique_ptr<PlanC
                const PlanSpace& space);
 
 /// Of the part `shard`: `where` are all conditions.
-Facts shard_facts(const PlanSource& source, std::uint32_t shard, std::uint32_t shards,
-                  const std::vector<std::string>& where, std::size_t top);
+Facts shard_facts(const PlanSource& source, const SearchOptions& search, const std::vector<std::string>& where);
 
 /// The first differences as a person would say them: "training.global_batch is 512 there and 256 here"; empty: none.
 std::string differences(const Facts& there, const Facts& here);

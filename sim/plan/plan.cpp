@@ -307,8 +307,9 @@ PlanResult make_plan(const PlanRequest& request) {
     options.top = static_cast<std::size_t>(r.spec.top);
     std::unique_ptr<Store> store;
     if (!request.store.empty()) {
-        store = std::make_unique<Store>(
-            request.store, store_facts(request, asked.where, options.top, r.clusters, *r.space), question_of(request));
+        store = std::make_unique<Store>(request.store,
+                                        store_facts(request.source, options, asked.where, r.clusters, *r.space),
+                                        question_of(request));
         options.known = [&](std::uint64_t index, Evaluation& out) { return store->find(index, out); };
         options.finished = [&](std::uint64_t index, const Evaluation& e) { store->keep(index, e); };
     }

@@ -106,11 +106,11 @@ PlanRequest request_of(const Facts& question) {
     return out;
 }
 
-Facts store_facts(const PlanRequest& request, const std::vector<std::string>& where, std::size_t top,
+Facts store_facts(const PlanSource& source, const SearchOptions& search, const std::vector<std::string>& where,
                   const std::vector<std::unique_ptr<PlanCluster>>& clusters, const PlanSpace& space) {
-    Facts out = facts_of(request.source, clusters, space);
-    if (request.search.shards > 0) {
-        const Facts more = shard_facts(request.source, request.search.shard, request.search.shards, where, top);
+    Facts out = facts_of(source, clusters, space);
+    if (search.shards > 0) {
+        const Facts more = shard_facts(source, search, where);
         out.insert(out.end(), more.begin(), more.end());
     }
     std::sort(out.begin(), out.end());

@@ -14,8 +14,8 @@ std::string shard_store(const std::string& store, std::uint32_t shard);
 Facts question_of(const PlanRequest& request);
 PlanRequest request_of(const Facts& question);
 
-/// Facts of the request's store, in order.
-Facts store_facts(const PlanRequest& request, const std::vector<std::string>& where, std::size_t top,
+/// Facts of the request's store, in order; `search` is the request's with its top.
+Facts store_facts(const PlanSource& source, const SearchOptions& search, const std::vector<std::string>& where,
                   const std::vector<std::unique_ptr<PlanCluster>>& clusters, const PlanSpace& space);
 
 struct Merged {
