@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "models/hardware/read_catalogue.hpp"
+#include "sim/plan/code.hpp"
 #include "sim/scenario/calibration.hpp"
 #include "sim/scenario/check.hpp"
 #include "sim/scenario/document.hpp"
@@ -107,8 +108,10 @@ std::string shortened(const std::string& text) {
 
 std::string difference(const std::string& part, const std::string& key, const std::string* there,
                        const std::string* here) {
+    if (part == "code")
+        return "another build of fabricast wrote it, whose code may forecast otherwise";
     if (part == "program")
-        return fmt::format("it was written by fabricast {}, this is {}, which may forecast otherwise", *there, *here);
+        return fmt::format("fabricast {} wrote it, this is {}, which may forecast otherwise", *there, *here);
     const auto value = [](const std::string* text) { return text == nullptr ? "not said" : shortened(*text); };
     std::string what = part == "space" ? fmt::format("the list of {}", key) : key;
     if (part == "shard")
@@ -142,6 +145,7 @@ Facts facts_of(const PlanSource& source, const std::vector<std::unique_ptr<PlanC
         dimensions[std::string(dimension_name(dimension))] = fmt::format("[{}]", fmt::join(values, ", "));
     }
     Facts out;
+    append(out, "code", {{"sources", kCode}});
     append(out, "constants", constants);
     append(out, "program", {{"version", FABRICAST_VERSION}});
     append(out, "scenario", keys_of(source, acts));
@@ -171,10 +175,10 @@ std::string differences(const Facts& there, const Facts& here) {
         all[{fact.part, fact.key}].first = &fact.value;
     for (const Fact& fact : here)
         all[{fact.part, fact.key}].second = &fact.value;
-    // What the user typed says more than what follows from it.
+    // The first part that differs: what the user typed says more than what follows from it.
     std::vector<std::string> told;
     std::size_t count = 0;
-    for (const char* part : {"program", "scenario", "shard", "space", "constants"}) {
+    for (const char* part : {"program", "scenario", "shard", "space", "constants", "code"}) {
         for (const auto& [key, values] : all) {
             const auto& [a, b] = values;
             if (key.first != part || (a != nullptr && b != nullptr && *a == *b))
@@ -183,7 +187,7 @@ std::string differences(const Facts& there, const Facts& here) {
                 told.push_back(difference(key.first, key.second, a, b));
             ++count;
         }
-        if (!told.empty() && std::string_view(part) != "program")
+        if (!told.empty())
             break;
     }
     if (count > told.size())

@@ -1,14 +1,12 @@
 // What the evaluations of a plan depend on, as facts that can be compared one by one: two stores whose facts are equal hold
 // the same evaluations under the same numbers.
 //
-//   program      version
+//   program      version, and a digest of the sources that compute a forecast (code.cmake)
 //   scenario     every key that is said, presets and files it names by their contents; not the name, expectations, conditions,
 //                prices, tokens of the run: these change the table and not an evaluation
 //   space        values of every dimension in their order: they number the layouts
 //   constants    files of the catalogue, a calibration, and every assumption the scenario makes
 //   shard        which of how many; conditions, what they may ask for and `top`, by which a shard cuts
-//
-// A build whose code was changed without its version is not told from the one before.
 #pragma once
 
 #include <compare>

@@ -61,7 +61,7 @@ Store::Store(std::string file, const Facts& facts, const Facts& question) : file
         make_tables(facts);
     read_about();
     if (const std::string differ = differences(facts_, facts); !differ.empty())
-        refuse(fmt::format("it is the store of another plan: {}; name another file, or ask as it was asked", differ));
+        refuse(fmt::format("it holds other evaluations: {}; name another file for this plan", differ));
     run("BEGIN IMMEDIATE; DELETE FROM about WHERE part = 'question'");
     write_about(question);
     run("COMMIT");
@@ -280,6 +280,8 @@ void Store::take(Store& other) {
         if (both && !equal)
             refuse(fmt::format("{} has another result for layout {}: the programs that made them differ", other.file_,
                                row.layout));
+        if (both)
+            continue;
         bind(row);
         const int kept = sqlite3_step(keep_.get());
         sqlite3_reset(keep_.get());

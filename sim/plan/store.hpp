@@ -48,7 +48,7 @@ public:
 
     std::uint64_t size();     ///< rows
     std::uint64_t repeats();  ///< evaluations beyond the first of their layout
-    /// All rows of `other` as one transaction. Refused: a layout that both have with other results.
+    /// Rows of `other` that are not here, as one transaction. Refused: a layout that both have with other results.
     void take(Store& other);
 
 private:

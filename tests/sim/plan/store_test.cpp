@@ -178,8 +178,10 @@ TEST_F(Stores, OfAnotherPlanSayWhatDiffers) {
     tells({"plan.cp=[1, 2]"}, "plan.cp is not said there and 1, 2 here");
     tells({"cluster.node=hgx-a100-80g"}, "cluster.node.preset is hgx-h100 there and hgx-a100-80g here");
     EXPECT_NE(differences({{"program", "version", "0.0.9"}}, {{"program", "version", "0.1.0"}})
-                  .find("written by fabricast 0.0.9, this is 0.1.0"),
+                  .find("fabricast 0.0.9 wrote it, this is 0.1.0"),
               std::string::npos);
+    EXPECT_EQ(differences({{"code", "sources", "1"}}, {{"code", "sources", "2"}}),
+              "another build of fabricast wrote it, whose code may forecast otherwise");
     EXPECT_EQ(differences({{"constants", "the catalogue's gpus.yaml", "1"}},
                           {{"constants", "the catalogue's gpus.yaml", "2"}}),
               "the catalogue's gpus.yaml is 1 there and 2 here");
@@ -253,6 +255,8 @@ TEST_F(Stores, OfShardsMakeTheTableOfOneProcess) {
         expect_equal(joined.rows()[i].evaluation, whole.rows()[i].evaluation);
     }
     EXPECT_EQ(joined.classes.size(), whole.classes.size());
+    merge_shards(path("p.db"), {});  // again: nothing is counted twice
+    EXPECT_EQ(Store(path("p.db")).repeats(), 0u);
 }
 
 TEST_F(Stores, OfShardsThatAreMissingAreNamed) {
