@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "binary.hpp"
+#include "sim/cli/progress_bar.hpp"
 
 namespace fabricast::testing {
 namespace {
@@ -65,6 +66,19 @@ TEST(PlanVerb, ExportsTheWinnerForImportersToRead) {
         EXPECT_EQ(fabricast(plan(wrong)).code, 2) << wrong;
     EXPECT_TRUE(contains(fabricast(plan("--export megatorn")).err, "did you mean"))
         << fabricast(plan("--export megatorn")).err;
+}
+
+TEST(PlanVerb, ProgressIsForTerminalsOnly) {
+    EXPECT_EQ(cli::progress_line({.looked_at = 50, .size = 100}, 0),
+              "[##########----------] 50 of 100 layouts looked at");
+    EXPECT_EQ(cli::progress_line({.looked_at = 9, .size = 9, .evaluated = 30, .known = 10, .ahead = 90}, 10),
+              "[#####---------------] 30 of about 120 simulated, 10 known, 2.0 a second, about 0:45 left");
+    EXPECT_EQ(cli::progress_line({.looked_at = 9, .size = 9}, 0), "[--------------------] 0 of about 0 simulated");
+    std::string loud = plan("");
+    loud.replace(loud.find(" --quiet"), 8, "");
+    const Ended ended = fabricast(loud, "TERM=xterm");
+    EXPECT_TRUE(contains(ended.err, " simulated in ")) << ended.err;
+    EXPECT_FALSE(contains(ended.err, "\r")) << ended.err;
 }
 
 TEST(PlanVerb, ExitCodes) {
