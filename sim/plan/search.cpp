@@ -321,17 +321,6 @@ private:
     std::atomic<std::size_t> evaluated_ = 0, known_ = 0;
 };
 
-void add(ClassFate& to, const ClassFate& from) {
-    to.layouts += from.layouts;
-    to.ran += from.ran;
-    to.out_of_memory += from.out_of_memory;
-    to.cut += from.cut;
-    if (from.lowest_bound > 0 && (to.lowest_bound == 0 || from.lowest_bound < to.lowest_bound))
-        to.lowest_bound = from.lowest_bound;
-    for (const auto& [rule, count] : from.removed)
-        to.removed[rule] += count;
-}
-
 }  // namespace
 
 std::uint32_t shard_of(std::uint64_t index, std::uint32_t shards) {
@@ -355,32 +344,6 @@ std::optional<Evaluation> evaluate_once(const SearchOptions& options, std::uint6
 SearchResult search(const PlanSpace& space, const std::vector<std::unique_ptr<PlanCluster>>& clusters,
                     const std::vector<Condition>& conditions, const SearchOptions& options) {
     return Search(space, clusters, conditions, options).run();
-}
-
-SearchResult merged(std::vector<SearchResult> shards) {
-    SearchResult out = std::move(shards.front());
-    for (std::size_t i = 1; i < shards.size(); ++i) {
-        SearchResult& more = shards[i];
-        out.looked_at += more.looked_at;
-        out.cut += more.cut;
-        out.failed += more.failed;
-        out.events += more.events;
-        for (const auto& [rule, removed] : more.removed) {
-            Removed& to = out.removed[rule];
-            if (to.count == 0 || (removed.count > 0 && removed.example < to.example))
-                to.example = removed.example;
-            to.count += removed.count;
-        }
-        for (std::size_t c = 0; c < out.classes.size(); ++c) {
-            for (std::size_t d = 0; d < kDimensions; ++d) {
-                for (std::size_t v = 0; v < out.classes[c][d].size(); ++v)
-                    add(out.classes[c][d][v], more.classes[c][d][v]);
-            }
-        }
-        std::move(more.rows.begin(), more.rows.end(), std::back_inserter(out.rows));
-    }
-    std::sort(out.rows.begin(), out.rows.end(), faster);
-    return out;
 }
 
 }  // namespace fabricast::plan

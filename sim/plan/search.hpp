@@ -92,7 +92,4 @@ std::optional<Evaluation> evaluate_once(const SearchOptions& options, std::uint6
 SearchResult search(const PlanSpace& space, const std::vector<std::unique_ptr<PlanCluster>>& clusters,
                     const std::vector<Condition>& conditions, const SearchOptions& options);
 
-/// The results of all shards as one; order of the shards does not matter.
-SearchResult merged(std::vector<SearchResult> shards);
-
 }  // namespace fabricast::plan
