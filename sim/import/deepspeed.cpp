@@ -22,6 +22,8 @@ void zero(const Keys& keys, Plan& plan) {
     };
     plan.offload_optimizer = offload("offload_optimizer");
     plan.offload_parameters = offload("offload_param");
+    if (const auto group = keys.integer("zero_optimization.mics_shard_size"); group && *group > 0)
+        plan.shard_group = group;  // MiCS
     plan.offload_fraction = keys.number("zero_optimization.offload_optimizer.ratio");
     if (keys.is("zero_optimization.zero_quantized_weights"))
         plan.compression_parameters = "int8";

@@ -48,6 +48,12 @@ struct Format {
 };
 std::span<const Format> formats();
 
+/// A model as torchtitan names it, and the preset of its shapes.
+struct TitanModel {
+    std::string_view name, flavor, preset;
+};
+std::span<const TitanModel> torchtitan_models();
+
 /// A plan with file, format and name set, and the GPU count of the options.
 Plan begin(const Source& source, const Options& options, std::string format);
 

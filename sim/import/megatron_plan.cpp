@@ -220,6 +220,8 @@ void layout(Flags& f, Plan& p) {
     p.zero = f.flag("use-distributed-optimizer") ? 1 : 0;
     if (f.flag("use-megatron-fsdp") || f.flag("use-torch-fsdp2"))
         p.zero = 3;
+    if (const auto strategy = f.text("data-parallel-sharding-strategy"); strategy && f.flag("use-megatron-fsdp"))
+        p.zero = *strategy == "optim" ? 1 : *strategy == "optim_grads" ? 2 : *strategy == "no_shard" ? 0 : 3;
     p.overlap_grad_reduce = f.flag("overlap-grad-reduce");
     p.overlap_param_gather = f.flag("overlap-param-gather");
     if (const auto exchange = f.text("cp-comm-type")) {

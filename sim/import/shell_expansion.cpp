@@ -66,6 +66,13 @@ ShellExpansion::Fields ShellExpansion::expand_assignment(const std::string& raw)
 
 ShellExpansion::Fields ShellExpansion::expand(const std::string& raw) {
     Fields out;
+    // A list in quotes that has nothing in it is no word at all.
+    if (raw == "\"$@\"" || (raw.starts_with("\"${") && raw.ends_with("[@]}\"") && raw.find('}') == raw.size() - 2)) {
+        std::vector<Fields> pieces;
+        dollar(raw, 1, pieces);
+        if (pieces.size() == 1 && pieces.front().empty())
+            return out;
+    }
     std::string field;
     bool has = false, quoted = false;
     const auto push = [&] {

@@ -14,6 +14,21 @@
 namespace fabricast::import {
 namespace {
 
+constexpr TitanModel kModels[] = {{"llama3", "8B", "llama3.1-8b"},
+                                  {"llama3", "70B", "llama3.1-70b"},
+                                  {"llama3", "405B", "llama3.1-405b"},
+                                  {"deepseek_v3", "16B", "deepseek-v2-lite"},
+                                  {"deepseek_v3", "671B", "deepseek-v3"},
+                                  {"qwen3", "0.6B", "qwen3-0.6b"},
+                                  {"qwen3", "8B", "qwen3-8b"},
+                                  {"qwen3", "14B", "qwen3-14b"},
+                                  {"qwen3", "32B", "qwen3-32b"},
+                                  {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+                                  {"gpt_oss", "20B", "gpt-oss-20b"},
+                                  {"gpt_oss", "120B", "gpt-oss-120b"},
+                                  {"llama4", "17bx16e", "llama4-scout"},
+                                  {"llama4", "17bx128e", "llama4-maverick"}};
+
 std::optional<std::int64_t> first(const Keys& keys, std::initializer_list<const char*> paths) {
     for (const char* path : paths)
         if (const auto value = keys.integer(path))
@@ -34,16 +49,7 @@ std::vector<std::string> texts(const Tree* value) {
 
 void model(const Keys& keys, Plan& plan) {
     const std::string name = keys.text("model.name").value_or(""), flavor = keys.text("model.flavor").value_or("");
-    struct Row {
-        const char *name, *flavor, *preset;
-    };
-    for (const Row& row :
-         {Row{"llama3", "8B", "llama3.1-8b"}, Row{"llama3", "70B", "llama3.1-70b"},
-          Row{"llama3", "405B", "llama3.1-405b"}, Row{"deepseek_v3", "16B", "deepseek-v2-lite"},
-          Row{"deepseek_v3", "671B", "deepseek-v3"}, Row{"qwen3", "0.6B", "qwen3-0.6b"}, Row{"qwen3", "8B", "qwen3-8b"},
-          Row{"qwen3", "14B", "qwen3-14b"}, Row{"qwen3", "32B", "qwen3-32b"}, Row{"qwen3", "30B-A3B", "qwen3-30b-a3b"},
-          Row{"gpt_oss", "20B", "gpt-oss-20b"}, Row{"gpt_oss", "120B", "gpt-oss-120b"},
-          Row{"llama4", "17bx16e", "llama4-scout"}, Row{"llama4", "17bx128e", "llama4-maverick"}}) {
+    for (const TitanModel& row : torchtitan_models()) {
         if (name == row.name && flavor == row.flavor)
             plan.model_preset = row.preset;
     }
@@ -88,7 +94,65 @@ void data_parallel(const Keys& keys, Plan& plan) {
                               plan.inner(), replicate > 1 ? fmt::format(" in {} copies", replicate) : ""));
 }
 
+// stages = (layers + less at the first + less at the last) / layers of a stage, rounded up; spread evenly, the first and the last
+// then have so many less. Only where the file says any of it.
+void stages(const Keys& keys, Plan& plan) {
+    const auto of_stage = keys.integer("parallelism.pipeline_parallel_layers_per_stage");
+    const auto less_first = keys.integer("parallelism.pipeline_parallel_first_stage_less_layers"),
+               less_last = keys.integer("parallelism.pipeline_parallel_last_stage_less_layers");
+    const Architecture* model = find_architecture(plan.model_preset);
+    if (*plan.pp == 1 || !(of_stage || less_first || less_last))
+        return;
+    if (model == nullptr) {
+        plan.tell(
+            "the layers of a stage are said, but not how many the model has: set training.layout.vpp and stage_layers");
+        return;
+    }
+    const std::int64_t first_less = less_first.value_or(1), last_less = less_last.value_or(1);
+    const std::int64_t units = model->layers + first_less + last_less;
+    const std::string schedule = keys.text("parallelism.pipeline_parallel_schedule").value_or("1F1B");
+    const bool single = schedule == "1F1B" || schedule == "1f1b" || schedule == "GPipe";
+    const std::int64_t count =
+        of_stage && *of_stage > 0 ? (units + *of_stage - 1) / *of_stage : *plan.pp * (single ? 1 : 2);
+    if (count % *plan.pp != 0) {
+        plan.tell(fmt::format("CONTRADICTION: {} layers of {} a stage make {} stages, no multiple of pp {}", units,
+                              of_stage.value_or(0), count, *plan.pp));
+        return;
+    }
+    if (count > *plan.pp)
+        plan.vpp = count / *plan.pp;
+    std::vector<std::int64_t> layers(static_cast<std::size_t>(count), units / count);
+    for (std::int64_t i = 0; i < units % count; ++i)
+        ++layers[static_cast<std::size_t>(i)];
+    layers.front() -= first_less;
+    layers.back() -= last_less;
+    if (std::any_of(layers.begin(), layers.end(), [&](std::int64_t n) { return n != layers.front(); }))
+        plan.stage_layers = std::move(layers);
+}
+
+// Behind a pipeline the local batch of a rank is cut into micro-batches of pipeline_parallel_microbatch_size.
+void batches(const Keys& keys, Plan& plan) {
+    const auto local = first(keys, {"training.local_batch_size", "training.batch_size"});
+    plan.micro_batch = local;
+    const auto cut = keys.integer("parallelism.pipeline_parallel_microbatch_size");
+    if (*plan.pp > 1)
+        plan.micro_batch = cut.value_or(1);
+    plan.global_batch = keys.integer("training.global_batch_size");
+    if (plan.global_batch && *plan.global_batch < 0)
+        plan.global_batch.reset();
+    if (plan.global_batch || !local)
+        return;
+    if (*local % *plan.micro_batch != 0)
+        return plan.tell(
+            fmt::format("CONTRADICTION: local_batch_size {} is no multiple of pipeline_parallel_microbatch_size {}",
+                        *local, *plan.micro_batch));
+    plan.accumulation = *local / *plan.micro_batch;
+    plan.tell(fmt::format("no accumulation: the global batch is {} x dp", *local));
+}
+
 }  // namespace
+
+std::span<const TitanModel> torchtitan_models() { return kModels; }
 
 Plan import_torchtitan(const Source& source, const Options& options) {
     Plan plan = begin(source, options, "torchtitan");
@@ -113,15 +177,10 @@ Plan import_torchtitan(const Source& source, const Options& options) {
         plan.reshard = false;
         plan.tell("gathered parameters are kept between forward and backward (fsdp_reshard_after_forward)");
     }
-    plan.micro_batch = first(keys, {"training.local_batch_size", "training.batch_size"});
-    plan.global_batch = keys.integer("training.global_batch_size");
-    if (plan.global_batch && *plan.global_batch < 0)
-        plan.global_batch.reset();
-    if (!plan.global_batch) {
-        plan.accumulation = 1;
-        if (plan.micro_batch)
-            plan.tell(fmt::format("no accumulation: the global batch is {} x dp", *plan.micro_batch));
-    }
+    batches(keys, plan);
+    stages(keys, plan);
+    if (const auto rotate = keys.text("parallelism.context_parallel_rotate_method"); rotate && *plan.cp > 1)
+        plan.context_exchange = *rotate == "allgather" ? "all_gather" : "ring";
     precision(keys, plan, source.file);
 
     const std::string recompute = keys.text("activation_checkpoint.mode").value_or("selective");

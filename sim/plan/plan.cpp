@@ -6,6 +6,7 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "sim/plan/shards.hpp"
 #include "sim/plan/what_if.hpp"
 
 namespace fabricast::plan {
@@ -105,16 +106,19 @@ void tell_classes(PlanResult& r) {
     }
 }
 
+template <typename Do>
+void in_parallel(std::size_t count, unsigned threads, const Do& one) {
+    oneapi::tbb::task_arena arena(threads > 0 ? static_cast<int>(threads) : oneapi::tbb::task_arena::automatic);
+    arena.execute([&] { oneapi::tbb::parallel_for(std::size_t{0}, count, one); });
+}
+
 // The same layout on other clusters, in parallel.
 std::vector<Evaluation> evaluate_on(const std::vector<std::pair<const PlanCluster*, const TrainingPlan*>>& list,
                                     unsigned threads) {
     std::vector<Evaluation> out(list.size());
-    oneapi::tbb::task_arena arena(threads > 0 ? static_cast<int>(threads) : oneapi::tbb::task_arena::automatic);
-    arena.execute([&] {
-        oneapi::tbb::parallel_for(std::size_t{0}, list.size(), [&](std::size_t i) {
-            if (list[i].first != nullptr)
-                out[i] = evaluate(*list[i].first, *list[i].second);
-        });
+    in_parallel(list.size(), threads, [&](std::size_t i) {
+        if (list[i].first != nullptr)
+            out[i] = evaluate(*list[i].first, *list[i].second);
     });
     return out;
 }
@@ -188,7 +192,7 @@ void ask(PlanResult& r, const PlanRequest& request, const std::vector<Change>& c
     }
 }
 
-void tell_yours(PlanResult& r, unsigned threads) {
+void tell_yours(PlanResult& r, const SearchOptions& options) {
     const auto given =
         std::find_if(r.clusters.begin(), r.clusters.end(), [](const auto& c) { return c->scenario().layout_given; });
     if (given == r.clusters.end())
@@ -215,6 +219,7 @@ void tell_yours(PlanResult& r, unsigned threads) {
     }
     const PlanCluster& cluster = *r.clusters[yours.cluster];
     std::vector<TrainingPlan> plans = {yours.plan};
+    std::vector<std::uint64_t> indices = {0};  // of the space, but for the first, which may have more to it
     std::vector<std::string> changes = {""};
     if (Choice choice; r.space->find(yours.plan, yours.cluster, choice)) {
         for (std::size_t d = 1; d < kDimensions; ++d) {
@@ -226,16 +231,19 @@ void tell_yours(PlanResult& r, unsigned threads) {
                 if (v == choice[d] || !rule.empty())
                     continue;
                 plans.push_back(std::move(plan));
+                indices.push_back(r.space->index_of(other));
                 changes.push_back(fmt::format("{} {} -> {}", dimension_name(static_cast<Dimension>(d)),
                                               r.space->value_text(static_cast<Dimension>(d), choice[d]),
                                               r.space->value_text(static_cast<Dimension>(d), v)));
             }
         }
     }
-    std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
-    for (const TrainingPlan& plan : plans)
-        jobs.emplace_back(&cluster, &plan);
-    std::vector<Evaluation> done = evaluate_on(jobs, threads);
+    std::vector<Evaluation> done(plans.size());
+    in_parallel(plans.size(), options.threads, [&](std::size_t i) {
+        bool known = false;
+        done[i] = i == 0 ? evaluate(cluster, plans[i])
+                         : evaluate_once(options, indices[i], cluster, plans[i], known).value_or(Evaluation());
+    });
     yours.evaluation = std::move(done.front());
     yours.figures = figures(cluster, yours.evaluation);
     const double own = yours.evaluation.ran() ? yours.evaluation.step_s() / yours.evaluation.step.tokens : 0;
@@ -251,23 +259,28 @@ void tell_yours(PlanResult& r, unsigned threads) {
     r.yours = std::move(yours);
 }
 
-}  // namespace
+// What is asked, checked: everything that needs no search.
+struct Asked {
+    std::vector<Condition> conditions;
+    std::vector<std::string> where;  ///< as typed
+    std::vector<Change> changes;
+};
 
-PlanResult make_plan(const PlanRequest& request) {
-    PlanResult r;
+Asked begin(const PlanRequest& request, PlanResult& r) {
+    Asked asked;
     const Scenario base = request.source.load({});
     r.name = base.name;
     r.spec = base.plan;
-    std::vector<Condition> conditions;
     for (std::size_t i = 0; i < r.spec.where.size(); ++i)
-        conditions.emplace_back(r.spec.where[i], r.spec.where_places[i]);
+        asked.conditions.emplace_back(r.spec.where[i], r.spec.where_places[i]);
     for (const std::string& text : request.where)
-        conditions.emplace_back(text, "fabricast plan: --where");
-    std::vector<Change> changes;
+        asked.conditions.emplace_back(text, "fabricast plan: --where");
+    for (const Condition& condition : asked.conditions)
+        asked.where.push_back(condition.text());
     for (const std::string& text : request.what_ifs)
-        changes.emplace_back(text);
+        asked.changes.emplace_back(text);
     r.clusters = plan_clusters(request.source, r.spec);
-    for (const Change& change : changes)
+    for (const Change& change : asked.changes)
         change.check(*r.clusters.front());
     const Compression method = base.training.compression.gradients;
     if (method == Compression::int8 || method == Compression::int4)
@@ -276,15 +289,38 @@ PlanResult make_plan(const PlanRequest& request) {
                         "`run` on single layouts",
                         base.file, compression_name(method)));
     r.space = std::make_unique<PlanSpace>(r.spec, r.clusters);
+    return asked;
+}
+
+}  // namespace
+
+std::uint64_t layouts_of(const PlanRequest& request) {
+    PlanResult r;
+    begin(request, r);
+    return r.space->size();
+}
+
+PlanResult make_plan(const PlanRequest& request) {
+    PlanResult r;
+    const Asked asked = begin(request, r);
     SearchOptions options = request.search;
     options.top = static_cast<std::size_t>(r.spec.top);
-    r.found = search(*r.space, r.clusters, conditions, options);
+    std::unique_ptr<Store> store;
+    if (!request.store.empty()) {
+        store = std::make_unique<Store>(request.store,
+                                        store_facts(request.source, options, asked.where, r.clusters, *r.space),
+                                        question_of(request));
+        options.known = [&](std::uint64_t index, Evaluation& out) { return store->find(index, out); };
+        options.finished = [&](std::uint64_t index, const Evaluation& e) { store->keep(index, e); };
+    }
+    r.found = search(*r.space, r.clusters, asked.conditions, options);
+    options.only_known = false;
     rank(r);
-    if (options.shards == 0 || options.shards == 1) {
+    if (options.shards == 0 && r.found.missing.empty()) {
         tell_classes(r);
         tell_sensitivity(r, options.threads);
-        ask(r, request, changes);
-        tell_yours(r, options.threads);
+        ask(r, request, asked.changes);
+        tell_yours(r, options);
     }
     return r;
 }

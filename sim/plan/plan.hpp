@@ -21,6 +21,7 @@ struct PlanRequest {
     PlanSource source;
     std::vector<std::string> where, what_ifs;  ///< besides the scenario's own conditions
     SearchOptions search;                      ///< top is the scenario's
+    std::string store;  ///< a file that remembers evaluations (store.hpp); of a shard its own. Empty: none
 };
 
 /// A value of a dimension that the winner has not.
@@ -75,5 +76,8 @@ struct PlanResult {
 
 /// Throws ScenarioError for conditions, what-ifs and clusters that cannot be.
 PlanResult make_plan(const PlanRequest& request);
+
+/// Layouts of the space; checks the request as make_plan does before it searches.
+std::uint64_t layouts_of(const PlanRequest& request);
 
 }  // namespace fabricast::plan

@@ -1,12 +1,14 @@
 #include "sim/plan/search.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "models/program/mix.hpp"
 #include "sim/plan/bound.hpp"
 
 namespace fabricast::plan {
@@ -44,6 +46,8 @@ public:
         for (std::uint32_t c = 0; c < clusters_.size(); ++c)
             search_cluster(c);
         std::sort(out_.rows.begin(), out_.rows.end(), faster);
+        std::sort(out_.missing.begin(), out_.missing.end());
+        out_.known = known_;
         return std::move(out_);
     }
 
@@ -54,7 +58,9 @@ private:
         double bound_s, per_token;  ///< lower bound; of a token
     };
 
-    bool own(std::uint64_t index) const { return options_.shards == 0 || index % options_.shards == options_.shard; }
+    bool own(std::uint64_t index) const {
+        return options_.shards == 0 || shard_of(index, options_.shards) == options_.shard;
+    }
 
     template <typename Tell>
     void tell_classes(const Choice& choice, Tell tell) {
@@ -82,6 +88,9 @@ private:
             const PlanCluster& cluster = *clusters_[choice[0]];
             std::string rule, why;
             const TrainingPlan plan = space_.plan(choice, rule, why);
+            looked_at_ = index + 1;
+            if (index % 1024 == 0)
+                tell_progress(0);
             if (own(index)) {
                 ++out_.looked_at;
                 if (rule != "same")
@@ -161,8 +170,10 @@ private:
     }
 
     // Evaluates in parallel; results are taken in order.
-    void evaluate_all(const std::vector<Open>& list) {
+    void evaluate_all(const std::vector<Open>& list, std::size_t later) {
         std::vector<PlanRow> rows(list.size());
+        std::vector<char> missing(list.size());
+        std::atomic<std::size_t> here = 0;
         arena_.execute([&] {
             oneapi::tbb::parallel_for(std::size_t{0}, list.size(), [&](std::size_t i) {
                 PlanRow& row = rows[i];
@@ -172,11 +183,25 @@ private:
                 row.cluster = row.choice[0];
                 std::string rule, why;
                 row.plan = space_.plan(row.choice, rule, why);
-                row.evaluation = evaluate(*clusters_[row.cluster], row.plan);
-                row.figures = figures(*clusters_[row.cluster], row.evaluation);
+                const PlanCluster& cluster = *clusters_[row.cluster];
+                bool known = false;
+                if (std::optional<Evaluation> e = evaluate_once(options_, row.index, cluster, row.plan, known)) {
+                    row.evaluation = std::move(*e);
+                    row.figures = figures(cluster, row.evaluation);
+                } else {
+                    missing[i] = 1;
+                }
+                known_ += known ? 1 : 0;
+                ++evaluated_;
+                tell_progress(list.size() - ++here + later);
             });
         });
-        for (PlanRow& row : rows) {
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            PlanRow& row = rows[i];
+            if (missing[i] != 0) {
+                out_.missing.push_back(row.index);
+                continue;
+            }
             const Evaluation& e = row.evaluation;
             if (!e.fits) {
                 remove_memory(row.index, row.choice, e.stage, e.memory, e.capacity, false);
@@ -207,9 +232,30 @@ private:
         std::sort(incumbents_.begin(), incumbents_.end());
         if (incumbents_.size() > options_.top)
             incumbents_.resize(options_.top);
-        done_ += list.size();
+    }
+
+    void tell_progress(std::size_t ahead) const {
         if (options_.progress)
-            options_.progress(done_, 0);
+            options_.progress({looked_at_, space_.size(), evaluated_, known_, ahead});
+    }
+
+    // What is not cut yet; clusters to come are taken to need as much as this one.
+    std::size_t still_ahead(std::uint32_t c, std::size_t at, double last) const {
+        const std::vector<Open>& list = open_[c];
+        const auto end = std::partition_point(list.begin() + static_cast<std::ptrdiff_t>(at), list.end(),
+                                              [&](const Open& one) { return !is_cut(one, last); });
+        const auto upto = static_cast<std::size_t>(end - list.begin());
+        return upto - at + upto * (clusters_.size() - 1 - c);
+    }
+
+    // What the shards had to evaluate of the cluster beyond the seed set, and is not known.
+    void tell_missing(const std::vector<Open>& list, std::size_t seeds) {
+        const double last = last_incumbent();
+        for (std::size_t i = seeds; i < list.size() && !is_cut(list[i], last); ++i) {
+            Evaluation known;
+            if (!options_.known(list[i].index, known))
+                out_.missing.push_back(list[i].index);
+        }
     }
 
     bool is_cut(const Open& one, double last) const { return options_.prune && last > 0 && one.per_token > last; }
@@ -230,7 +276,11 @@ private:
         incumbents_.clear();
         const std::vector<Open>& list = open_[c];
         const std::size_t seeds = std::min(kSeeds, list.size());
-        evaluate_all({list.begin(), list.begin() + static_cast<std::ptrdiff_t>(seeds)});
+        evaluate_all({list.begin(), list.begin() + static_cast<std::ptrdiff_t>(seeds)}, still_ahead(c, seeds, 0));
+        if (options_.only_known && options_.parts > 0)
+            tell_missing(list, seeds);
+        if (!out_.missing.empty())
+            return;
         if (options_.shards > 0) {
             const double last = last_incumbent();
             std::vector<Open> rest;
@@ -240,7 +290,7 @@ private:
                 else if (own(list[i].index))
                     rest.push_back(list[i]);
             }
-            evaluate_all(rest);
+            evaluate_all(rest, 0);
             return;
         }
         for (std::size_t at = seeds; at < list.size();) {
@@ -253,7 +303,7 @@ private:
                     cut(list[at]);
                 return;
             }
-            evaluate_all(round);
+            evaluate_all(round, still_ahead(c, at, last));
         }
     }
 
@@ -267,51 +317,33 @@ private:
     std::vector<double> incumbents_;       ///< seconds a token, best first
     std::set<std::uint64_t> broken_;       ///< sets of conditions that layouts break
     std::uint64_t valid_ = 0;
-    std::size_t done_ = 0;
+    std::uint64_t looked_at_ = 0;
+    std::atomic<std::size_t> evaluated_ = 0, known_ = 0;
 };
 
-void add(ClassFate& to, const ClassFate& from) {
-    to.layouts += from.layouts;
-    to.ran += from.ran;
-    to.out_of_memory += from.out_of_memory;
-    to.cut += from.cut;
-    if (from.lowest_bound > 0 && (to.lowest_bound == 0 || from.lowest_bound < to.lowest_bound))
-        to.lowest_bound = from.lowest_bound;
-    for (const auto& [rule, count] : from.removed)
-        to.removed[rule] += count;
+}  // namespace
+
+std::uint32_t shard_of(std::uint64_t index, std::uint32_t shards) {
+    return static_cast<std::uint32_t>(mix(index + 1) % shards);
 }
 
-}  // namespace
+std::optional<Evaluation> evaluate_once(const SearchOptions& options, std::uint64_t index, const PlanCluster& cluster,
+                                        const TrainingPlan& plan, bool& known) {
+    Evaluation out;
+    known = options.known && options.known(index, out);
+    if (known)
+        return out;
+    if (options.only_known)
+        return std::nullopt;
+    out = evaluate(cluster, plan);
+    if (options.finished)
+        options.finished(index, out);
+    return out;
+}
 
 SearchResult search(const PlanSpace& space, const std::vector<std::unique_ptr<PlanCluster>>& clusters,
                     const std::vector<Condition>& conditions, const SearchOptions& options) {
     return Search(space, clusters, conditions, options).run();
-}
-
-SearchResult merged(std::vector<SearchResult> shards) {
-    SearchResult out = std::move(shards.front());
-    for (std::size_t i = 1; i < shards.size(); ++i) {
-        SearchResult& more = shards[i];
-        out.looked_at += more.looked_at;
-        out.cut += more.cut;
-        out.failed += more.failed;
-        out.events += more.events;
-        for (const auto& [rule, removed] : more.removed) {
-            Removed& to = out.removed[rule];
-            if (to.count == 0 || (removed.count > 0 && removed.example < to.example))
-                to.example = removed.example;
-            to.count += removed.count;
-        }
-        for (std::size_t c = 0; c < out.classes.size(); ++c) {
-            for (std::size_t d = 0; d < kDimensions; ++d) {
-                for (std::size_t v = 0; v < out.classes[c][d].size(); ++v)
-                    add(out.classes[c][d][v], more.classes[c][d][v]);
-            }
-        }
-        std::move(more.rows.begin(), more.rows.end(), std::back_inserter(out.rows));
-    }
-    std::sort(out.rows.begin(), out.rows.end(), faster);
-    return out;
 }
 
 }  // namespace fabricast::plan

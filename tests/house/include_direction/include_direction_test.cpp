@@ -65,6 +65,7 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"sim/engine", {"models/program", "topologies/graph/units.hpp", "topologies/graph/links.hpp"}},
         {"sim/scenario", join({below, {"sim/engine"}})},
         {"sim/import", {"models/transformer", "sim/scenario"}},
+        {"sim/export", join({below, {"sim/scenario", "sim/import"}})},
         {"sim/traces", join({topologies, {"models/program", "sim/engine"}})},
         {"sim/step", join({below, {"sim/engine", "sim/scenario"}})},
         {"sim/observed", {"models/compute"}},
@@ -74,11 +75,11 @@ const std::map<std::string_view, std::set<std::string_view>>& allowed() {
         {"sim/plan", join({below, {"sim/engine", "sim/scenario", "sim/step", "sim/campaign"}})},
         // report is made from a result, not from a running engine
         {"sim/report", join({below,
-                             {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/monitor", "sim/plan", "sim/observed",
-                              "sim/diagnose"}})},
+                             {"sim/scenario", "sim/traces", "sim/step", "sim/campaign", "sim/monitor", "sim/plan",
+                              "sim/observed", "sim/diagnose"}})},
         {"sim/cli", join({below,
-                          {"sim/engine", "sim/scenario", "sim/import", "sim/traces", "sim/step", "sim/campaign",
-                           "sim/monitor", "sim/plan", "sim/report", "sim/observed", "sim/diagnose"}})},
+                          {"sim/engine", "sim/scenario", "sim/import", "sim/export", "sim/traces", "sim/step",
+                           "sim/campaign", "sim/monitor", "sim/plan", "sim/report", "sim/observed", "sim/diagnose"}})},
 
         {"validate/measure", join({below, {"validate/ingest", "sim/observed"}})},
         {"validate/ingest", join({below, {"sim/observed"}})},

@@ -51,6 +51,37 @@ TEST(Torchtitan, CommentedConvertersMeanNoFp8) {
     EXPECT_TRUE(says(plan, "check the memory"));
 }
 
+TEST(Torchtitan, StagesAndMicroBatchesOfAPipeline) {
+    const auto plan = [](const std::string& more) {
+        return import_torchtitan({"job.toml",
+                                  "[model]\nname = \"llama3\"\nflavor = \"405B\"\n[training]\nseq_len = 8192\n"
+                                  "local_batch_size = 32\n[parallelism]\ntensor_parallel_degree = 8\n"
+                                  "pipeline_parallel_degree = 16\n" +
+                                      more},
+                                 gpus(1024));
+    };
+    const Plan usual = plan("pipeline_parallel_schedule = \"1F1B\"\n");
+    EXPECT_EQ(usual.micro_batch, 1) << "pipeline_parallel_microbatch_size, 1 when absent";
+    EXPECT_EQ(usual.dp, 8);
+    EXPECT_EQ(usual.global_batch, 256) << "the local batch is cut, not accumulated";
+    EXPECT_FALSE(usual.vpp);
+    // (126 + 1 + 1) / 8 = 16 stages, one layer less at both ends
+    const Plan light = plan("pipeline_parallel_layers_per_stage = 8\npipeline_parallel_microbatch_size = 4\n");
+    EXPECT_EQ(light.micro_batch, 4);
+    EXPECT_EQ(light.global_batch, 256);
+    ASSERT_EQ(light.stage_layers.size(), 16u);
+    EXPECT_EQ(light.stage_layers.front(), 7);
+    EXPECT_EQ(light.stage_layers[1], 8);
+    EXPECT_EQ(light.stage_layers.back(), 7);
+    const Plan chunks =
+        plan("pipeline_parallel_layers_per_stage = 4\npipeline_parallel_schedule = \"Interleaved1F1B\"\n");
+    EXPECT_EQ(chunks.vpp, 2);
+    EXPECT_EQ(chunks.schedule, "interleaved");
+    EXPECT_TRUE(says(plan("pipeline_parallel_layers_per_stage = 5\n"),
+                     "CONTRADICTION: 128 layers of 5 a stage make 26 stages"));
+    EXPECT_TRUE(says(plan("pipeline_parallel_microbatch_size = 5\n"), "CONTRADICTION: local_batch_size 32"));
+}
+
 TEST(Nemo, FullLayout) {
     const Plan plan = import_nemo(source("frameworks/nemo_llama3.1-405b.yaml"), {});
     EXPECT_EQ(plan.world, 4608);
