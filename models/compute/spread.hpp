@@ -35,7 +35,7 @@ namespace fabricast {
 
 inline constexpr double kGpuSpread = 0.05 / 2.847;  ///< sigma, share of a GPU's speed
 
-inline constexpr double kKernelJitter = 0.0023;  ///< in sqrt(s)
+inline constexpr double kKernelJitter = 0.0022;  ///< in sqrt(s)
 inline constexpr std::uint32_t kJitterGpus = 8;  ///< GPUs whose loss to each other the catalogue holds
 
 /// Mean of the maximum of n standard normal draws, n >= 1.

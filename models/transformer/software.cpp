@@ -64,7 +64,7 @@ SoftwareFeatures megatron_core_2024() {
     f.attention = "auto";
     f.p2p_overlap = true;
     f.tp_backward_overlap = true;
-    f.tp_hidden_fraction = 0.66;
+    f.tp_hidden_fraction = 0.69;
     f.fp8_tensor_gather = true;
     f.forwards_first = true;
     f.fp8_largest = LargestValues::stage;
@@ -154,7 +154,7 @@ SoftwareFeatures nemo_2025() {
 SoftwareFeatures mlperf_2025() {
     SoftwareFeatures f = nemo_2024();
     f.name = "mlperf-2025";
-    f.tp_hidden_fraction = 0.75;
+    f.tp_hidden_fraction = 0.78;
     f.bucket_parameters = 0;
     f.head_weight_deferred = 50;
     f.fp8_largest = LargestValues::replica;
@@ -249,7 +249,7 @@ SoftwareFeatures torchtitan_2024() {
     SoftwareFeatures f = torch_fsdp_compile();
     f.name = "torchtitan-2024";
     f.selective_by_product = true;
-    f.tp_hidden_fraction = 0.5;
+    f.tp_hidden_fraction = 0.52;
     f.sources = {
         "selective recomputation per operator: attention, every second product and reduced sums are kept "
         "(selective_ac_option op)",
