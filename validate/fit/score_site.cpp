@@ -152,6 +152,18 @@ std::string site_score_text(const SiteScore& score, bool full) {
     return text;
 }
 
+ScorePicture picture_of(const SiteScore& score) {
+    ScorePicture out{"Predicted against measured times", score.calibration, {}};
+    for (const ScoredPart& p : score.parts) {
+        PictureSeries one{p.part.what, {}};
+        for (std::size_t i = 0; i < p.measured_s.size(); ++i)
+            one.points.push_back(
+                {p.part.points[i].where, p.measured_s[i], p.measured_s[i] * std::exp(p.part.points[i].fitted_error)});
+        out.series.push_back(std::move(one));
+    }
+    return out;
+}
+
 nlohmann::ordered_json site_score_json(const SiteScore& score) {
     using Json = nlohmann::ordered_json;
     Json parts = Json::array();

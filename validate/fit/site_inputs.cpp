@@ -1,8 +1,10 @@
 #include "validate/fit/site_inputs.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/observed/csv.hpp"
 #include "sim/observed/ingest_error.hpp"
@@ -31,6 +33,21 @@ void add_kernels(const std::string& file, KernelPoints points, const SiteOptions
     in.kernel_file = file;
 }
 
+void leave_out_models(const std::string& file, const SiteOptions& options, std::vector<PublishedRun>& runs) {
+    std::set<std::string> models;
+    for (const PublishedRun& run : runs)
+        models.insert(run.model);
+    for (const std::string& model : options.without_models) {
+        if (!models.contains(model))
+            throw IngestError(file, 0,
+                              fmt::format("no model `{}` to leave out; its rows have {}", model,
+                                          models.empty() ? "none" : fmt::format("{}", fmt::join(models, ", "))));
+    }
+    std::erase_if(runs, [&](const PublishedRun& r) {
+        return !options.without_models.empty() && named(options.without_models, r.model);
+    });
+}
+
 void add_table(const std::string& file, const SiteOptions& options, SiteInputs& in) {
     const Csv table = Csv::read(file);
     if (table.has("measured_step_s")) {
@@ -39,6 +56,7 @@ void add_table(const std::string& file, const SiteOptions& options, SiteInputs& 
             return !named(options.rows, r.id) || !named(options.sources, r.source_key) ||
                    (!options.without_rows.empty() && named(options.without_rows, r.id)) || !(r.step_s > 0);
         });
+        leave_out_models(file, options, runs);
         for (StepCase& one : step_cases(runs, file))
             in.steps.push_back(std::move(one));
     } else if (table.has("m") && table.has("n") && table.has("k") && table.has("dtype")) {

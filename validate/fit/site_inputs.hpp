@@ -17,7 +17,8 @@ struct SiteOptions {
     PlatformHint hint;                            ///< of logs that do not tell their machine
     std::vector<std::string> rows, without_rows;  ///< of tables of runs: only these, all but these
     std::vector<std::string> sources;
-    std::string gpu;  ///< of tables of kernels: only this GPU
+    std::vector<std::string> without_models;  ///< of tables of runs all but these; each must be there
+    std::string gpu;                          ///< of tables of kernels: only this GPU
     unsigned jobs = 0;
     std::string name;  ///< of the calibration
 };
