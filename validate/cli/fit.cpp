@@ -35,7 +35,8 @@ int fit(const Arguments& arguments) {
     add_platform_options(named);
     const VerbOptions options = parse_verb(
         kUsage, named, arguments,
-        "\nFILE is a measurement (.json of `measure` or `ingest`), an nccl-tests log, a table of kernels or of "
+        "\nFILE is a measurement (.json of `measure` or `ingest`), an nccl-tests or perftest log, a table of kernels "
+        "or of "
         "measured runs\n"
         "(.csv). A fit that explains less than the defaults, and a measurement above a physical peak, are refused.\n");
     if (options.help)

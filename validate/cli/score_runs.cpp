@@ -34,6 +34,13 @@ int score_runs(const Arguments& arguments) {
         return kDone;
     }
     keep_wanted(runs, kCommand, options);
+    for (const char* refit : {"refit", "loso"}) {
+        for (const char* other : {"calibration", "output", "residuals"}) {
+            if (options.has(refit) && options.has(other))
+                throw UsageError(fmt::format("fabricast-validate {}: --{} has no effect beside --{}; leave one out",
+                                             kCommand, other, refit));
+        }
+    }
     if (options.has("refit")) {
         const RunFitter fitter(runs, options.jobs);
         const RunFit fit = fitter.fit("");

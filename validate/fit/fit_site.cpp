@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/observed/ingest_error.hpp"
+#include "validate/fit/fit_adapters.hpp"
 #include "validate/fit/fit_host.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/fit/fit_steps.hpp"
@@ -100,7 +101,7 @@ void add_provenance(const std::vector<std::string>& files, const SiteInputs& in,
 
 namespace {
 
-/// Kernels, copies and links: what needs no job.
+/// Kernels, copies, links and adapters: what needs no job.
 void fit_parts(const SiteInputs& in, SiteFit& out) {
     Calibration& c = out.calibration;
     KernelFit kernels = fit_kernels(in.kernels, in.kernel_file);
@@ -116,6 +117,14 @@ void fit_parts(const SiteInputs& in, SiteFit& out) {
     c.networks = std::move(curves.networks);
     c.collectives = std::move(curves.collectives);
     take(std::move(curves.parts), out);
+    std::vector<std::string> with_curves;
+    for (const RunCase& run : in.curves) {
+        if (run.platform.nodes > 1)
+            with_curves.emplace_back(run.carried_by());
+    }
+    AdapterFit adapters = fit_adapters(in.adapters, with_curves);
+    merge(c.networks, adapters.networks);
+    take(std::move(adapters.parts), out);
 }
 
 }  // namespace

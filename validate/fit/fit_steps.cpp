@@ -66,6 +66,8 @@ public:
 
 private:
     void read_cases(StepFit& out);
+    void check_one_gpu() const;
+    bool efficiency_known(const std::string& network) const;
     void find_knobs();
     void add_knob(Part part, const std::string& owner, std::vector<std::string> keys, std::vector<double> starts,
                   double sigma, double most);
@@ -116,6 +118,24 @@ void Fitter::read_cases(StepFit& out) {
     }
 }
 
+/// As kernels and curves: constants are of one kind of GPU. Told before any job is forecast.
+void Fitter::check_one_gpu() const {
+    std::string first = known_.gpus.empty() ? "" : known_.gpus.front().first;
+    for (const StepCase& one : cases_) {
+        try {
+            const std::string own = parse_scenario(one.scenario, one.where).gpu.name;
+            if (!first.empty() && own != first)
+                throw IngestError(one.where, 0,
+                                  fmt::format("mixed GPUs, {} and {}: one calibration is of one site; choose with "
+                                              "--source or --rows",
+                                              first, own));
+            first = own;
+        } catch (const ScenarioError&) {
+            // told by the forecast
+        }
+    }
+}
+
 void Fitter::add_knob(Part part, const std::string& owner, std::vector<std::string> keys, std::vector<double> starts,
                       double sigma, double most) {
     for (const Knob& knob : knobs_) {
@@ -126,6 +146,12 @@ void Fitter::add_knob(Part part, const std::string& owner, std::vector<std::stri
     for (const double start : starts)
         room = std::min(room, most / start);
     knobs_.push_back({part, owner, std::move(keys), std::move(starts), sigma, room});
+}
+
+bool Fitter::efficiency_known(const std::string& network) const {
+    const Calibration::Values* values = known_.find(known_.networks, network);
+    return values != nullptr &&
+           std::any_of(values->begin(), values->end(), [](const auto& one) { return one.first == "efficiency"; });
 }
 
 void Fitter::find_knobs() {
@@ -148,7 +174,7 @@ void Fitter::find_knobs() {
         if (s.software.host_per_layer_s > 0 && !s.software.cuda_graphs)
             add_knob(&Calibration::software, s.software.name, {"host_per_layer"}, {s.software.host_per_layer_s}, .4,
                      .05);
-        if (s.nodes > 1 && known_.find(known_.networks, s.node.network) == nullptr)
+        if (s.nodes > 1 && !efficiency_known(s.node.network))
             add_knob(&Calibration::networks, s.node.network, {"efficiency"}, {s.node.nic_efficiency}, .1, 1);
         if (s.software.tp_hidden_fraction > 0)
             add_knob(&Calibration::software, s.software.name, {"tp_hidden_fraction"}, {s.software.tp_hidden_fraction},
@@ -321,6 +347,7 @@ void Fitter::report(const std::vector<double>& x, const RobustFit& found, StepFi
 
 StepFit Fitter::fit() {
     StepFit out;
+    check_one_gpu();
     read_cases(out);
     if (cases_.empty())
         return out;

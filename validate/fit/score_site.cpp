@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/observed/ingest_error.hpp"
+#include "validate/fit/fit_adapters.hpp"
 #include "validate/fit/fit_host.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/score/predict.hpp"
@@ -105,6 +106,8 @@ SiteScore score_site(const std::vector<std::string>& files, const Calibration& c
         parts.add(point.group, point.where, point.measured_s, kernel_s(point, *point.gpu), kernel_s(point, gpu));
     }
     score_curves(in.curves, c, parts);
+    for (const AdapterPoint& p : in.adapters)
+        parts.add(adapter_part(p), p.where, p.measured_s, predicted_adapter_s(p, {}), predicted_adapter_s(p, c));
     if (!in.steps.empty()) {
         const std::vector<double> before = forecast_cases(in.steps, nullptr, options.jobs);
         const std::vector<double> after =

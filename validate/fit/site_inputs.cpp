@@ -8,6 +8,7 @@
 
 #include "sim/observed/csv.hpp"
 #include "sim/observed/ingest_error.hpp"
+#include "sim/observed/text.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/fit/measured_curves.hpp"
 
@@ -63,13 +64,15 @@ void add_table(const std::string& file, const SiteOptions& options, SiteInputs& 
         add_kernels(file, read_gemm_points(file), options, in);
     } else if (table.has("heads") && table.has("head_dim")) {
         add_kernels(file, read_attention_points(file), options, in);
+    } else if (table.has("file") && table.has("tool")) {
+        in.measurements.push_back(measurement_of_perftest({file}, options.hint));
     } else if (table.has("file")) {
         in.measurements.push_back(measurement_of_logs({file}, options.hint));
     } else {
         throw IngestError(
             file, 1,
             "no table that constants are fitted on; known are kernels (columns gpu, dtype, m, n, k), attention "
-            "(heads, head_dim), runs (measured_step_s) and an index of logs (file)");
+            "(heads, head_dim), runs (measured_step_s) and an index of logs (file; tool, link for perftest)");
     }
 }
 
@@ -83,6 +86,8 @@ SiteInputs read_site_inputs(const std::vector<std::string>& files, const SiteOpt
             in.measurements.push_back(read_measurement(file));
         else if (file.ends_with(".csv"))
             add_table(file, options, in);
+        else if (is_perftest_log(read_text_file(file)))
+            in.measurements.push_back(measurement_of_perftest({file}, options.hint));
         else
             in.measurements.push_back(measurement_of_logs({file}, options.hint));
     }
@@ -92,6 +97,8 @@ SiteInputs read_site_inputs(const std::vector<std::string>& files, const SiteOpt
                                            m.reason.empty() ? "interrupted" : m.reason));
         for (RunCase& run : cases_of(m, options.hint))
             in.curves.push_back(std::move(run));
+        for (AdapterPoint& point : adapter_points(m, options.hint, warnings))
+            in.adapters.push_back(std::move(point));
         KernelPoints points;
         points.points = kernel_points(m);
         if (!points.points.empty())

@@ -1,5 +1,5 @@
-// The measurements of a site from files of any kind, told apart by content: measurement files (*.json), nccl-tests logs, tables
-// of kernels (columns gpu dtype m n k; heads head_dim), tables of published or own runs (measured_step_s), an index of logs.
+// The measurements of a site from files of any kind, told apart by content: measurement files (*.json), nccl-tests and
+// perftest logs, tables of kernels (columns gpu dtype m n k; heads head_dim), tables of published or own runs (measured_step_s), an index of logs.
 // GPUs of two kinds are refused: a calibration is of one site.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "validate/fit/fit_steps.hpp"
+#include "validate/fit/measured_adapters.hpp"
 #include "validate/measure/measurement.hpp"
 #include "validate/score/kernel_score.hpp"
 #include "validate/score/run_case.hpp"
@@ -28,6 +29,7 @@ struct SiteInputs {
     std::vector<KernelPoint> kernels;
     std::string kernel_file;
     std::vector<RunCase> curves;
+    std::vector<AdapterPoint> adapters;
     std::vector<StepCase> steps;
 };
 
