@@ -171,7 +171,9 @@ SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& optio
     add_fits(out);
     add_provenance(files, in, out);
     if (out.parts.empty())
-        throw IngestError(files.front(), 0, "nothing in these files that constants can be fitted on");
+        throw IngestError(files.front(), 0,
+                          "nothing in these files that constants can be fitted on" +
+                              (out.warnings.empty() ? std::string() : "; " + out.warnings.back()));
     if (c.empty() && c.hosts.empty())
         throw IngestError(
             files.front(), 0,

@@ -323,6 +323,11 @@ void Fitter::report(const std::vector<double>& x, const RobustFit& found, StepFi
     for (const auto& [what, part] : parts)
         all.points.insert(all.points.end(), part.points.begin(), part.points.end());
     settle(all);
+    if (all.kept && std::all_of(x.begin(), x.end(), [](double one) { return one == 1; })) {
+        all.kept = false;
+        all.reason = fmt::format("{}: no constants explain these jobs better than the defaults (median error {:.1f} %)",
+                                 all.what, 100 * all.default_median);
+    }
     for (auto& [what, part] : parts) {
         settle(part);
         part.kept = all.kept;

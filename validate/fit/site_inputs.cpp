@@ -95,6 +95,8 @@ SiteInputs read_site_inputs(const std::vector<std::string>& files, const SiteOpt
         if (!m.complete)
             warnings.push_back(fmt::format("{}: the measurement is partial ({}); what is there is used", m.file,
                                            m.reason.empty() ? "interrupted" : m.reason));
+        for (const std::string& note : m.notes)
+            warnings.push_back(fmt::format("{}: {}", m.file, note));
         for (RunCase& run : cases_of(m, options.hint))
             in.curves.push_back(std::move(run));
         for (AdapterPoint& point : adapter_points(m, options.hint, warnings))

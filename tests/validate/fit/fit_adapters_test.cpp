@@ -2,8 +2,11 @@
 #include "validate/fit/fit_adapters.hpp"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/observed/ingest_error.hpp"
 #include "validate/fit/fit_site.hpp"
@@ -115,6 +118,29 @@ TEST(FitAdapters, WhatCannotBeIsRefused) {
     EXPECT_NE(refusal({kWrite}, "", 4).find("less than one switch takes"), std::string::npos);
     EXPECT_NE(refusal({kLoopback}, "HDR 200G").find("nothing crossed a wire"), std::string::npos);
     EXPECT_NE(refusal({kSweep}, "").find("perftest does not tell the line rate; give --network"), std::string::npos);
+}
+
+std::string site_refusal(const std::string& file) {
+    try {
+        SiteOptions options;
+        options.name = "site";
+        fit_site({file}, options);
+    } catch (const IngestError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(FitAdapters, ALogOfAFailedRunAndOneWithoutALineRateSayWhy) {
+    const std::string failed = std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "-failed.txt");
+    std::ofstream(failed) << "                    RDMA_Write BW Test\n Link type       : IB\n"
+                             " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+                             " Completion with error at client\n Failed status 12: wr_id 0\n";
+    EXPECT_NE(site_refusal(failed).find("no usable run: "), std::string::npos) << site_refusal(failed);
+    EXPECT_NE(site_refusal(failed).find("Completion with error"), std::string::npos) << site_refusal(failed);
+    std::filesystem::remove(failed);
+    EXPECT_NE(site_refusal(kSweep).find("perftest does not tell the line rate"), std::string::npos)
+        << site_refusal(kSweep);
 }
 
 TEST(FitAdapters, AnIndexTellsLineRatesAndASiteFitWritesThem) {
