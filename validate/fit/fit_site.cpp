@@ -122,6 +122,14 @@ void fit_parts(const SiteInputs& in, SiteFit& out) {
         if (run.platform.nodes > 1)
             with_curves.emplace_back(run.carried_by());
     }
+    for (const AdapterPoint& p : in.adapters) {
+        if (p.kind == AdapterPoint::Kind::bandwidth &&
+            std::find(with_curves.begin(), with_curves.end(), p.network) != with_curves.end()) {
+            out.warnings.push_back(fmt::format(
+                "{}: not used for the efficiency of {}, which collectives over it decide", p.run, p.network));
+            break;
+        }
+    }
     AdapterFit adapters = fit_adapters(in.adapters, with_curves);
     merge(c.networks, adapters.networks);
     take(std::move(adapters.parts), out);

@@ -143,6 +143,24 @@ TEST(FitAdapters, ALogOfAFailedRunAndOneWithoutALineRateSayWhy) {
         << site_refusal(kSweep);
 }
 
+// Where collectives over the same class were measured, they say what it reaches, and perftest is told to be left aside.
+TEST(FitAdapters, CollectivesDecideWherePerftestIsBesideThem) {
+    const std::string log = std::string(FABRICAST_SOURCE_DIR) +
+                            "/tests/validate/ingest/data/nccl_tests/16xb200-sxm_gcp-a4-roce_allreduce_no-hash.txt";
+    SiteOptions options;
+    options.name = "site";
+    std::vector<std::string> warnings;
+    const SiteInputs in = read_site_inputs({log, kSweep}, options, warnings);
+    ASSERT_EQ(in.curves.size(), 1u);
+    options.hint.network = "RoCE 8x400G";
+    const SiteFit fit = fit_site({log, kSweep}, options);
+    for (const PartFit& part : fit.parts)
+        EXPECT_NE(part.what, "adapters roce bandwidth");
+    ASSERT_FALSE(fit.warnings.empty());
+    EXPECT_NE(fit.warnings.back().find("not used for the efficiency of roce"), std::string::npos)
+        << fit.warnings.back();
+}
+
 TEST(FitAdapters, AnIndexTellsLineRatesAndASiteFitWritesThem) {
     const SiteFit fit = fit_site({kWarm, kRead}, {.hint = words("RoCE 100G"),
                                                   .rows = {},

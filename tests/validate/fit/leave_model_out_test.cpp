@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/observed/ingest_error.hpp"
 
@@ -94,6 +97,25 @@ TEST(LeaveModelOut, RefusesOneModelMixedGpusAndAnUnknownName) {
     EXPECT_NE(refusal(options).find("no model `GPT 40B` to leave out; its rows have GPT 18.4B, GPT 3.6B, GPT 39.1B"),
               std::string::npos)
         << refusal(options);
+}
+
+TEST(SiteInputs, ATableOfKernelsOfTwoGpusNeedsAChoice) {
+    const std::string table = std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "-gemm.csv");
+    std::ofstream(table) << "gpu,dtype,m,n,k,tflops,library,batch_or_groups,source,notes\n"
+                            "A100-SXM-80G,bf16,1024,1536,3072,213.6,cublas,1,a,\n"
+                            "H100-SXM-80G,bf16,8192,8192,8192,690.0,cublas,1,b,\n";
+    SiteOptions options;
+    std::vector<std::string> warnings;
+    try {
+        read_site_inputs({table}, options, warnings);
+        FAIL() << "accepted";
+    } catch (const IngestError& error) {
+        EXPECT_NE(std::string(error.what()).find("mixed GPUs, "), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("choose with --gpu"), std::string::npos) << error.what();
+    }
+    options.gpu = "H100-SXM-80G";
+    EXPECT_EQ(read_site_inputs({table}, options, warnings).kernels.size(), 1u);
+    std::filesystem::remove(table);
 }
 
 TEST(SiteInputs, LeaveAModelOut) {
