@@ -299,11 +299,15 @@ bool lay_over(const Calibration& calibration, std::string_view part, const Calib
     const Calibration::Values* values = calibration.find(owned, spec.name);
     if (values == nullptr)
         return false;
+    bool any = false;
     for (const auto& [key, value] : *values) {
         const CalibrationKey& entry = *find_calibration_key(part, key);
-        *calibrated_value(spec, key) = value / entry.scale * spec_scale(part, entry);
+        if (double* const into = calibrated_value(spec, key)) {
+            *into = value / entry.scale * spec_scale(part, entry);
+            any = true;
+        }
     }
-    return true;
+    return any;
 }
 
 std::string quoted(const std::string& text) {
@@ -426,6 +430,20 @@ bool apply(const Calibration& calibration, NetworkSpec& network) {
     for (const auto& [key, value] : *calibration.find(calibration.networks, network.name))
         network.sources[key] = "fitted from " + calibration.file;
     return true;
+}
+
+bool apply(const Calibration& calibration, NodeSpec& node) {
+    const Calibration::Values* values = calibration.find(calibration.networks, node.network);
+    if (values == nullptr)
+        return false;
+    for (const auto& [key, value] : *values) {
+        if (key != "nic_latency")
+            continue;
+        node.nic_latency_s = value;
+        node.sources[key] = "fitted from " + calibration.file;
+        return true;
+    }
+    return false;
 }
 
 bool apply(const Calibration& calibration, SoftwareFeatures& software) {

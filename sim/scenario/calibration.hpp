@@ -6,7 +6,7 @@
 //   gpus:
 //     H100-SXM-80G: {gemm.sustained: 0.85, memory_bound.copy: 0.88, nvlink_achieved: 385 GB/s}
 //   networks:
-//     ib: {efficiency: 0.98, ll128_hop: 11 us}
+//     ib: {efficiency: 0.98, ll128_hop: 11 us, nic_latency: 0.5 us}
 //   collectives:                    # what one collective lacks beyond its link class: `node` or a network
 //     ib: {send_recv: {latency: 4 us, rate: 0.9}}
 //   software:
@@ -72,6 +72,7 @@ std::string calibration_yaml(const Calibration& calibration);
 /// Lay the values over a spec; its sources say "fitted from FILE". False when the calibration has nothing for it.
 bool apply(const Calibration& calibration, GpuSpec& gpu);
 bool apply(const Calibration& calibration, NetworkSpec& network);
+bool apply(const Calibration& calibration, NodeSpec& node);  ///< nic_latency of its network
 bool apply(const Calibration& calibration, SoftwareFeatures& software);
 /// Corrections of collectives, inside a node and over `network`.
 void apply(const Calibration& calibration, std::string_view network, CommFacts& facts);
@@ -83,7 +84,7 @@ std::string calibration_value_text(std::string_view part, std::string_view key, 
 std::vector<std::string> calibration_keys(std::string_view part);
 /// The place of a value in a spec by its key; nullptr for one that the spec does not have.
 double* calibrated_value(GpuSpec& gpu, std::string_view key);
-double* calibrated_value(NetworkSpec& network, std::string_view key);
+double* calibrated_value(NetworkSpec& network, std::string_view key);  ///< nic_latency is a node's
 double* calibrated_value(SoftwareFeatures& software, std::string_view key);
 
 /// One sentence on where the constants come from, for reports: "mysite.yaml: 2 x H100, driver 550, NCCL 2.28; ...".

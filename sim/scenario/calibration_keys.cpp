@@ -33,7 +33,7 @@ constexpr CalibrationKey kAttention[] = {
 };
 constexpr CalibrationKey kNetwork[] = {
     {"efficiency", "", 1, 0.005, 1},     {"ll_hop", "us", 1e-6, 0, 0.01}, {"ll128_hop", "us", 1e-6, 0, 0.01},
-    {"simple_hop", "us", 1e-6, 0, 0.01}, {"slot", "us", 1e-6, 0, 0.01},
+    {"simple_hop", "us", 1e-6, 0, 0.01}, {"slot", "us", 1e-6, 0, 0.01},   {"nic_latency", "us", 1e-6, 0, 0.001},
 };
 constexpr CalibrationKey kCollective[] = {{"latency", "us", 1e-6, 0, 0.1}, {"rate", "", 1, 0.02, 1}};
 constexpr CalibrationKey kSoftware[] = {

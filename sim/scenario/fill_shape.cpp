@@ -310,6 +310,8 @@ void fill_graph(const Answers& answers, const Answer& section, Scenario& s, Diag
 
 void fill_shape(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
     read_network(answers, s);
+    if (s.calibration && !answers.given("cluster.node.nic_latency"))
+        apply(*s.calibration, s.node);
     const Answer* kind = answers.given("cluster.fabric.kind");
     const bool grid = (kind && kind->text == "grid") || answers.given("cluster.fabric.dimensions");
     if (kind && kind->text != "grid" && grid)

@@ -24,11 +24,12 @@ std::string main_help() {
         "  fabricast-validate measure --output node17.json\n"
         "  fabricast-validate ingest nccl-tests *.log --node hgx-h100 --output fabric.json\n"
         "  fabricast-validate fit node17.json fabric.json --output mysite.yaml\n"
+        "  fabricast-validate fit runs.csv --lomo\n"
         "  fabricast run scenario.yaml --calibration mysite.yaml\n"
         "  fabricast-validate score nccl all_reduce.log --node hgx-h100 --nodes 2\n"
         "  fabricast-validate score nccl logs/index.csv --loo --json\n"
         "  fabricast-validate score nccl nccl_measured.csv\n"
-        "  fabricast-validate score runs published_runs.csv --source torchtitan\n\n"
+        "  fabricast-validate score runs published_runs.csv --source torchtitan --output torchtitan.html\n\n"
         "exit codes: 0 done, 2 bad input or no CUDA device, 70 a bug, 130 measurement interrupted\n",
         FABRICAST_VERSION);
 }

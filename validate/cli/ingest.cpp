@@ -9,44 +9,11 @@
 #include "sim/observed/text.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/cli/verb_options.hpp"
+#include "validate/fit/measured_adapters.hpp"
 #include "validate/fit/measured_curves.hpp"
-#include "validate/ingest/perftest.hpp"
 
 namespace fabricast::validate_cli {
 namespace {
-
-MeasurementFile ingest_perftest(const std::vector<std::string>& files) {
-    MeasurementFile out;
-    out.backend = "logs";
-    out.date = utc_now();
-    out.method = "perftest, averages over the iterations of a size";
-    for (const std::string& file : files) {
-        for (const PerftestRun& run : read_perftest_log(file)) {
-            const std::string name = std::filesystem::path(file).filename().string();
-            if (run.verdict != PerftestVerdict::usable) {
-                out.notes.push_back(fmt::format("{}:{}: {} is left out: {}", name, run.line, run.title, run.reason));
-                continue;
-            }
-            for (const PerftestPoint& p : run.points) {
-                MeasuredPoint point;
-                point.test = "adapter";
-                point.what = fmt::format("{} {} {}", run.link_type, run.operation,
-                                         run.kind == PerftestKind::bandwidth ? "bandwidth" : "latency");
-                point.mode = name;
-                point.shape = {{"bytes", p.bytes}};
-                const double us = run.kind == PerftestKind::bandwidth
-                                      ? static_cast<double>(p.bytes) * 8e-3 / p.average_gbit_per_s
-                                      : p.typical_us.value_or(p.average_us);
-                point.time = {us, us, us, static_cast<int>(std::max<std::int64_t>(1, p.iterations))};
-                if (us > 0)
-                    out.points.push_back(std::move(point));
-            }
-        }
-    }
-    if (out.points.empty())
-        throw IngestError(files.front(), 0, "no usable run" + (out.notes.empty() ? "" : ": " + out.notes.front()));
-    return out;
-}
 
 MeasurementFile ingest_steps(const std::vector<std::string>& files, const VerbOptions& options) {
     const std::string scenario_file = options.text("scenario");
@@ -81,7 +48,9 @@ int ingest(const Arguments& arguments) {
     add_platform_options(named);
     const VerbOptions options = parse_verb(
         kUsage, named, arguments,
-        "\nnccl-tests: logs in any layout, or an index.csv beside its logs. perftest: ib_write_bw and its siblings.\n"
+        "\nnccl-tests: logs in any layout, or an index.csv beside its logs. perftest: ib_write_bw and its siblings; "
+        "they\n"
+        "do not tell the line rate: --network \"RoCE 200G\" does, or an index.csv with columns file, tool, link.\n"
         "steps: a Megatron log (elapsed time per iteration) or a CSV with a column step_s.\n");
     if (options.help)
         return kDone;
@@ -96,7 +65,7 @@ int ingest(const Arguments& arguments) {
     if (files.empty() || options.text("output").empty())
         throw UsageError(fmt::format("fabricast-validate ingest {}: files and --output are needed", kind));
     MeasurementFile out = kind == "nccl-tests" ? measurement_of_logs(files, read_platform("ingest", options))
-                          : kind == "perftest" ? ingest_perftest(files)
+                          : kind == "perftest" ? measurement_of_perftest(files, read_platform("ingest", options))
                                                : ingest_steps(files, options);
     out.tool = "fabricast-validate " FABRICAST_VERSION;
     write_measurement(out, options.text("output"));

@@ -13,6 +13,7 @@ RowOptions parse_row_options(std::string_view command, po::options_description n
                              std::string_view help_note) {
     named.add_options()("source", po::value<std::string>()->default_value(""),
                         "only rows of these sources, separated by commas")(
+        "model", po::value<std::string>()->default_value(""), "only rows of these models, separated by commas")(
         "rows", po::value<std::string>()->default_value(""), "only these rows, separated by commas")(
         "jobs", po::value<int>()->default_value(0), "threads; 0: as many as there are processors")("help,h",
                                                                                                    "this text");
@@ -70,6 +71,7 @@ void keep_rows(std::vector<PublishedRun>& runs, std::string_view command, const 
 
 void keep_wanted(std::vector<PublishedRun>& runs, std::string_view command, const RowOptions& options) {
     keep_rows(runs, command, options.values["source"].as<std::string>(), &PublishedRun::source_key, "--source");
+    keep_rows(runs, command, options.values["model"].as<std::string>(), &PublishedRun::model, "--model");
     keep_rows(runs, command, options.values["rows"].as<std::string>(), &PublishedRun::id, "--rows");
 }
 

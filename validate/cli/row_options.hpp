@@ -19,12 +19,12 @@ struct RowOptions {
     bool has(const char* option) const { return values.count(option) > 0; }
 };
 
-/// command: "score runs". named: options of this command alone; --source, --rows, --jobs and --help are added. Throws
+/// command: "score runs". named: options of this command alone; --source, --model, --rows, --jobs and --help are added. Throws
 /// UsageError.
 RowOptions parse_row_options(std::string_view command, boost::program_options::options_description named,
                              const Arguments& arguments, std::string_view help_note = {});
 
-/// Keeps the rows that --source and --rows name; every word must be in some row.
+/// Keeps the rows that --source, --model and --rows name; every word must be in some row.
 void keep_wanted(std::vector<PublishedRun>& runs, std::string_view command, const RowOptions& options);
 /// Keeps the rows whose field is one of a list separated by commas; an empty list keeps all.
 void keep_rows(std::vector<PublishedRun>& runs, std::string_view command, const std::string& list,

@@ -14,7 +14,9 @@ int score_measured(const Arguments& arguments) {
     po::options_description named("options");
     named.add_options()("calibration", po::value<std::string>()->value_name("FILE"), "constants of the site")(
         "json", "everything, for programs")("full", "a line per point")(
-        "svg", po::value<std::string>()->value_name("FILE"), "predicted against measured, as a picture")(
+        "output", po::value<std::string>()->value_name("FILE"),
+        "predicted against measured as a picture: FILE.html or FILE.svg")(
+        "svg", po::value<std::string>()->value_name("FILE.svg"), "the same as --output")(
         "rows", po::value<std::string>()->value_name("ID,..."), "of tables of runs only these")(
         "without", po::value<std::string>()->value_name("ID,..."), "of tables of runs all but these")(
         "source", po::value<std::string>()->value_name("KEY,..."), "of tables of runs only these sources")(
@@ -26,6 +28,13 @@ int score_measured(const Arguments& arguments) {
         return kDone;
     if (options.files.empty() || !options.has("calibration"))
         throw UsageError(fmt::format("fabricast-validate {}", "score measured: files and --calibration are needed"));
+    std::vector<std::string> pictures;
+    for (const char* option : {"output", "svg"}) {
+        if (options.has(option))
+            pictures.push_back(options.text(option));
+    }
+    for (const std::string& picture : pictures)
+        check_picture(picture);
     SiteOptions inputs;
     inputs.hint = read_platform("score measured", options);
     inputs.rows = listed_words(options.text("rows"));
@@ -34,8 +43,8 @@ int score_measured(const Arguments& arguments) {
     inputs.gpu = options.text("gpu");
     inputs.jobs = static_cast<unsigned>(std::max(0, options.values["jobs"].as<int>()));
     const SiteScore result = score_site(options.files, read_calibration(options.text("calibration")), inputs);
-    if (options.has("svg"))
-        write_score_svg(result, options.text("svg"));
+    for (const std::string& picture : pictures)
+        write_picture(picture_of(result), picture);
     print_result(options.has("json") ? site_score_json(result).dump(2) + "\n"
                                      : site_score_text(result, options.has("full")));
     return kDone;

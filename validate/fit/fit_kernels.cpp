@@ -251,7 +251,8 @@ const GpuSpec* gpu_of_device(const std::string& device) {
 
 std::vector<KernelPoint> kernel_points(const MeasurementFile& m) {
     std::vector<KernelPoint> out;
-    if (m.points.empty() || m.backend == "host")
+    const bool any = std::any_of(m.points.begin(), m.points.end(), [](const auto& p) { return p.test != "adapter"; });
+    if (!any || m.backend == "host")
         return out;
     if (m.devices.empty())
         throw IngestError(m.file, 0, "its points name no device");

@@ -8,10 +8,12 @@
 #include <fmt/format.h>
 
 #include "sim/observed/ingest_error.hpp"
+#include "validate/fit/fit_adapters.hpp"
 #include "validate/fit/fit_host.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/fit/fit_steps.hpp"
 #include "validate/fit/least_squares.hpp"
+#include "validate/fit/leave_model_out.hpp"
 
 namespace fabricast {
 namespace {
@@ -97,11 +99,11 @@ void add_provenance(const std::vector<std::string>& files, const SiteInputs& in,
 
 }  // namespace
 
-SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& options) {
-    SiteFit out;
+namespace {
+
+/// Kernels, copies, links and adapters: what needs no job.
+void fit_parts(const SiteInputs& in, SiteFit& out) {
     Calibration& c = out.calibration;
-    c.name = c.file = options.name;
-    const SiteInputs in = read_site_inputs(files, options, out.warnings);
     KernelFit kernels = fit_kernels(in.kernels, in.kernel_file);
     merge(c.gpus, kernels.gpus);
     take(std::move(kernels.parts), out);
@@ -115,10 +117,53 @@ SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& optio
     c.networks = std::move(curves.networks);
     c.collectives = std::move(curves.collectives);
     take(std::move(curves.parts), out);
+    std::vector<std::string> with_curves;
+    for (const RunCase& run : in.curves) {
+        if (run.platform.nodes > 1)
+            with_curves.emplace_back(run.carried_by());
+    }
+    for (const AdapterPoint& p : in.adapters) {
+        if (p.kind == AdapterPoint::Kind::bandwidth &&
+            std::find(with_curves.begin(), with_curves.end(), p.network) != with_curves.end()) {
+            out.warnings.push_back(fmt::format(
+                "{}: not used for the efficiency of {}, which collectives over it decide", p.run, p.network));
+            break;
+        }
+    }
+    AdapterFit adapters = fit_adapters(in.adapters, with_curves);
+    merge(c.networks, adapters.networks);
+    take(std::move(adapters.parts), out);
+}
+
+}  // namespace
+
+void merge_constants(const StepFit& fit, Calibration& into) {
+    merge(into.gpus, fit.gpus);
+    merge(into.networks, fit.networks);
+    merge(into.software, fit.software);
+}
+
+ModelsLeftOut leave_models_out(const std::vector<std::string>& files, const SiteOptions& options) {
+    SiteFit known;
+    known.calibration.name = known.calibration.file = options.name;
+    const SiteInputs in = read_site_inputs(files, options, known.warnings);
+    if (in.steps.empty())
+        throw IngestError(files.front(), 0, "no step times of jobs in these files: there is no model to leave out");
+    fit_parts(in, known);
+    ModelsLeftOut out = leave_models_out(in.steps, known.calibration, options.jobs);
+    out.warnings.insert(out.warnings.begin(), known.warnings.begin(), known.warnings.end());
+    return out;
+}
+
+SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& options) {
+    SiteFit out;
+    Calibration& c = out.calibration;
+    c.name = c.file = options.name;
+    const SiteInputs in = read_site_inputs(files, options, out.warnings);
+    fit_parts(in, out);
     if (!in.steps.empty()) {
         StepFit steps = fit_steps(in.steps, c, options.jobs);
-        merge(c.gpus, steps.gpus);
-        merge(c.software, steps.software);
+        merge_constants(steps, c);
         c.fits = std::move(steps.fits);
         take(std::move(steps.parts), out);
         std::move(steps.warnings.begin(), steps.warnings.end(), std::back_inserter(out.warnings));
@@ -134,7 +179,9 @@ SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& optio
     add_fits(out);
     add_provenance(files, in, out);
     if (out.parts.empty())
-        throw IngestError(files.front(), 0, "nothing in these files that constants can be fitted on");
+        throw IngestError(files.front(), 0,
+                          "nothing in these files that constants can be fitted on" +
+                              (out.warnings.empty() ? std::string() : "; " + out.warnings.back()));
     if (c.empty() && c.hosts.empty())
         throw IngestError(
             files.front(), 0,

@@ -19,6 +19,9 @@ struct SiteFit {
 /// Throws IngestError, also when there is nothing to fit, or nothing better than the defaults.
 SiteFit fit_site(const std::vector<std::string>& files, const SiteOptions& options);
 
+/// Constants of a fit of jobs, over what is there.
+void merge_constants(const StepFit& fit, Calibration& into);
+
 std::string fit_text(const SiteFit& fit);
 
 }  // namespace fabricast

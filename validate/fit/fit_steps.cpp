@@ -20,11 +20,12 @@ namespace fabricast {
 namespace {
 
 constexpr double kNudge = 1.1, kFelt = 0.005, kNoise = 0.02;
-constexpr int kRounds = 2;
+constexpr int kRounds = 2, kSettleSteps = 8;
+using Part = Calibration::Owned Calibration::*;
 
 /// One constant, or several that move together.
 struct Knob {
-    bool of_gpu = true;
+    Part part = &Calibration::gpus;
     std::string owner;
     std::vector<std::string> keys;
     std::vector<double> starts;
@@ -54,6 +55,9 @@ void set(Calibration::Owned& part, const std::string& owner, const std::string& 
     part.push_back({owner, {{key, value}}});
 }
 
+/// A slope d ln t / d ln x that moves a job.
+bool felt(double slope) { return std::abs(slope) * std::log(kNudge) > kFelt; }
+
 class Fitter {
 public:
     Fitter(const std::vector<StepCase>& cases, const Calibration& known, unsigned jobs)
@@ -62,21 +66,25 @@ public:
 
 private:
     void read_cases(StepFit& out);
+    void check_one_gpu() const;
+    bool efficiency_known(const std::string& network) const;
     void find_knobs();
-    void add_knob(bool of_gpu, const std::string& owner, std::vector<std::string> keys, std::vector<double> starts,
+    void add_knob(Part part, const std::string& owner, std::vector<std::string> keys, std::vector<double> starts,
                   double sigma, double most);
+    void drop_knobs_not_felt();
     std::shared_ptr<const Calibration> calibration(const std::vector<double>& x) const;
     std::vector<double> log_times(const std::vector<double>& x, bool shortened) const;
     void linearise(const std::vector<double>& x);
     std::vector<double> solve(const std::vector<std::size_t>& rows, RobustFit* found = nullptr) const;
+    std::vector<double> settle_between(const std::vector<std::size_t>& rows, const std::vector<double>& x) const;
     std::vector<double> linear_errors(const std::vector<std::size_t>& rows, const std::vector<double>& x) const;
-    void report(const std::vector<double>& x, const RobustFit& found, const std::vector<double>& defaults,
-                StepFit& out);
+    void report(const std::vector<double>& x, const RobustFit& found, StepFit& out);
 
     std::vector<StepCase> cases_;
     const Calibration& known_;
     unsigned jobs_;
     std::vector<Scenario> scenarios_;
+    std::vector<double> defaults_;  ///< ln t with what is known alone
     std::vector<Knob> knobs_;
     std::vector<double> base_;                 ///< ln t at at_
     std::vector<double> at_;                   ///< factors of the knobs
@@ -93,6 +101,10 @@ void Fitter::read_cases(StepFit& out) {
         out.warnings.push_back(cases_[i].where + ": the forecast refuses this job; it is left out");
         cases_.erase(cases_.begin() + static_cast<std::ptrdiff_t>(i));
     }
+    for (const double seconds : times) {
+        if (seconds > 0)
+            defaults_.push_back(std::log(seconds));
+    }
     for (const StepCase& one : cases_) {
         try {
             scenarios_.push_back(parse_scenario(one.scenario, one.where, {}, Scope::step, start));
@@ -106,16 +118,40 @@ void Fitter::read_cases(StepFit& out) {
     }
 }
 
-void Fitter::add_knob(bool of_gpu, const std::string& owner, std::vector<std::string> keys, std::vector<double> starts,
+/// As kernels and curves: constants are of one kind of GPU. Told before any job is forecast.
+void Fitter::check_one_gpu() const {
+    std::string first = known_.gpus.empty() ? "" : known_.gpus.front().first;
+    for (const StepCase& one : cases_) {
+        try {
+            const std::string own = parse_scenario(one.scenario, one.where).gpu.name;
+            if (!first.empty() && own != first)
+                throw IngestError(one.where, 0,
+                                  fmt::format("mixed GPUs, {} and {}: one calibration is of one site; choose with "
+                                              "--source or --rows",
+                                              first, own));
+            first = own;
+        } catch (const ScenarioError&) {
+            // told by the forecast
+        }
+    }
+}
+
+void Fitter::add_knob(Part part, const std::string& owner, std::vector<std::string> keys, std::vector<double> starts,
                       double sigma, double most) {
     for (const Knob& knob : knobs_) {
-        if (knob.of_gpu == of_gpu && knob.owner == owner && knob.keys == keys)
+        if (knob.part == part && knob.owner == owner && knob.keys == keys)
             return;
     }
     double room = 1e9;  // factor up to which every value stays a possible one
     for (const double start : starts)
         room = std::min(room, most / start);
-    knobs_.push_back({of_gpu, owner, std::move(keys), std::move(starts), sigma, room});
+    knobs_.push_back({part, owner, std::move(keys), std::move(starts), sigma, room});
+}
+
+bool Fitter::efficiency_known(const std::string& network) const {
+    const Calibration::Values* values = known_.find(known_.networks, network);
+    return values != nullptr &&
+           std::any_of(values->begin(), values->end(), [](const auto& one) { return one.first == "efficiency"; });
 }
 
 void Fitter::find_knobs() {
@@ -125,7 +161,7 @@ void Fitter::find_knobs() {
             std::vector<double> starts;
             for (const std::string& key : keys)
                 starts.push_back(*calibrated_value(gpu, key));
-            add_knob(true, gpu.name, std::move(keys), std::move(starts), sigma, most);
+            add_knob(&Calibration::gpus, gpu.name, std::move(keys), std::move(starts), sigma, most);
         };
         of_gpu({"gemm.sustained"}, .05, 1);
         of_gpu({std::string(memory_key(s.software.fusion))}, .15, .95);
@@ -136,9 +172,13 @@ void Fitter::find_knobs() {
         if (gpu.nvlink_achieved_bytes_per_s > 0 && gpu.nvlink_nominal_bytes_per_s > 0)
             of_gpu({"nvlink_achieved"}, .05, gpu.nvlink_nominal_bytes_per_s);
         if (s.software.host_per_layer_s > 0 && !s.software.cuda_graphs)
-            add_knob(false, s.software.name, {"host_per_layer"}, {s.software.host_per_layer_s}, .4, .05);
+            add_knob(&Calibration::software, s.software.name, {"host_per_layer"}, {s.software.host_per_layer_s}, .4,
+                     .05);
+        if (s.nodes > 1 && !efficiency_known(s.node.network))
+            add_knob(&Calibration::networks, s.node.network, {"efficiency"}, {s.node.nic_efficiency}, .1, 1);
         if (s.software.tp_hidden_fraction > 0)
-            add_knob(false, s.software.name, {"tp_hidden_fraction"}, {s.software.tp_hidden_fraction}, .2, .95);
+            add_knob(&Calibration::software, s.software.name, {"tp_hidden_fraction"}, {s.software.tp_hidden_fraction},
+                     .2, .95);
     }
 }
 
@@ -146,8 +186,7 @@ std::shared_ptr<const Calibration> Fitter::calibration(const std::vector<double>
     auto out = std::make_shared<Calibration>(known_);
     for (std::size_t k = 0; k < knobs_.size(); ++k) {
         for (std::size_t i = 0; i < knobs_[k].keys.size(); ++i)
-            set(knobs_[k].of_gpu ? out->gpus : out->software, knobs_[k].owner, knobs_[k].keys[i],
-                knobs_[k].starts[i] * x[k]);
+            set((*out).*knobs_[k].part, knobs_[k].owner, knobs_[k].keys[i], knobs_[k].starts[i] * x[k]);
     }
     return out;
 }
@@ -184,14 +223,28 @@ std::vector<double> Fitter::linear_errors(const std::vector<std::size_t>& rows, 
     return out;
 }
 
+/// Constants that move no job stay as they are, and out of the file.
+void Fitter::drop_knobs_not_felt() {
+    bool network = false;
+    for (std::size_t k = knobs_.size(); k-- > 0;) {
+        if (std::any_of(slopes_.begin(), slopes_.end(), [&](const auto& of_case) { return felt(of_case[k]); }))
+            continue;
+        network |= knobs_[k].part == &Calibration::networks;
+        const auto at = static_cast<std::ptrdiff_t>(k);
+        knobs_.erase(knobs_.begin() + at);
+        at_.erase(at_.begin() + at);
+        for (std::vector<double>& of_case : slopes_)
+            of_case.erase(of_case.begin() + at);
+    }
+    if (network)  // a network that a calibration names brings its hops with it
+        base_ = log_times(at_, false);
+}
+
 std::vector<double> Fitter::solve(const std::vector<std::size_t>& rows, RobustFit* found) const {
     std::vector<FitParameter> free;
     std::vector<std::size_t> index;
     for (std::size_t k = 0; k < knobs_.size(); ++k) {
-        const bool felt = std::any_of(rows.begin(), rows.end(), [&](std::size_t i) {
-            return std::abs(slopes_[i][k]) * std::log(kNudge) > kFelt;
-        });
-        if (!felt)
+        if (std::none_of(rows.begin(), rows.end(), [&](std::size_t i) { return felt(slopes_[i][k]); }))
             continue;
         free.push_back({knobs_[k].name(), 1, .3, knobs_[k].most, knobs_[k].sigma, 0});
         index.push_back(k);
@@ -209,11 +262,28 @@ std::vector<double> Fitter::solve(const std::vector<std::size_t>& rows, RobustFi
         x[index[k]] = fit.values[k];
     if (found != nullptr)
         *found = fit;
-    return x;
+    return settle_between(rows, x);
 }
 
-void Fitter::report(const std::vector<double>& x, const RobustFit& found, const std::vector<double>& defaults,
-                    StepFit& out) {
+/// Where between the defaults and a fit the median error of its own jobs is least, as in fit_curves.cpp.
+std::vector<double> Fitter::settle_between(const std::vector<std::size_t>& rows,
+                                           const std::vector<double>& fitted) const {
+    std::vector<double> best(fitted.size(), 1);
+    double least = median_error(linear_errors(rows, best));
+    for (int step = 1; step <= kSettleSteps; ++step) {
+        std::vector<double> x;
+        for (const double end : fitted)
+            x.push_back(1 + (end - 1) * step / kSettleSteps);
+        const double error = median_error(linear_errors(rows, x));
+        if (error < least) {
+            least = error;
+            best = std::move(x);
+        }
+    }
+    return best;
+}
+
+void Fitter::report(const std::vector<double>& x, const RobustFit& found, StepFit& out) {
     std::set<std::string> groups;
     for (const StepCase& one : cases_)
         groups.insert(one.group);
@@ -243,7 +313,7 @@ void Fitter::report(const std::vector<double>& x, const RobustFit& found, const 
         part.what = what;
         part.crossed = left_out.size() > 1;
         const double measured = std::log(cases_[i].step_s);
-        part.points.push_back({cases_[i].where, cases_[i].group, defaults[i] - measured, times[i] - measured, cross[i],
+        part.points.push_back({cases_[i].where, cases_[i].group, defaults_[i] - measured, times[i] - measured, cross[i],
                                found.weights[i] == 0});
         sizes[what].push_back(s.training.layout.world());
     }
@@ -253,6 +323,11 @@ void Fitter::report(const std::vector<double>& x, const RobustFit& found, const 
     for (const auto& [what, part] : parts)
         all.points.insert(all.points.end(), part.points.begin(), part.points.end());
     settle(all);
+    if (all.kept && std::all_of(x.begin(), x.end(), [](double one) { return one == 1; })) {
+        all.kept = false;
+        all.reason = fmt::format("{}: no constants explain these jobs better than the defaults (median error {:.1f} %)",
+                                 all.what, 100 * all.default_median);
+    }
     for (auto& [what, part] : parts) {
         settle(part);
         part.kept = all.kept;
@@ -277,29 +352,34 @@ void Fitter::report(const std::vector<double>& x, const RobustFit& found, const 
 
 StepFit Fitter::fit() {
     StepFit out;
+    check_one_gpu();
     read_cases(out);
     if (cases_.empty())
         return out;
     find_knobs();
-    const std::vector<double> ones(knobs_.size(), 1);
     std::vector<std::size_t> all(cases_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = i;
-    std::vector<double> x = ones, defaults;
+    std::vector<double> x(knobs_.size(), 1);
     RobustFit found;
     for (int round = 0; round < kRounds; ++round) {
         linearise(x);
         if (round == 0)
-            defaults = base_;
+            drop_knobs_not_felt();
         x = solve(all, &found);
     }
-    report(x, found, defaults, out);
+    report(x, found, out);
     const bool kept = std::all_of(out.parts.begin(), out.parts.end(), [](const PartFit& part) { return part.kept; });
-    for (std::size_t k = 0; kept && k < knobs_.size(); ++k) {
+    if (!kept)
+        return out;
+    Calibration fitted;
+    for (std::size_t k = 0; k < knobs_.size(); ++k) {
         for (std::size_t i = 0; x[k] != 1 && i < knobs_[k].keys.size(); ++i)
-            set(knobs_[k].of_gpu ? out.gpus : out.software, knobs_[k].owner, knobs_[k].keys[i],
-                knobs_[k].starts[i] * x[k]);
+            set(fitted.*knobs_[k].part, knobs_[k].owner, knobs_[k].keys[i], knobs_[k].starts[i] * x[k]);
     }
+    out.gpus = std::move(fitted.gpus);
+    out.networks = std::move(fitted.networks);
+    out.software = std::move(fitted.software);
     return out;
 }
 

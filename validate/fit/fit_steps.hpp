@@ -4,10 +4,12 @@
 //   robust least squares, taken up, and linearised once more:  r_i(x) = ln t_i(x0) + sum_k S_ik ln(x_k / x0_k) - ln measured_i
 //
 // Constants: of each GPU gemm.sustained, the memory-bound fraction and the attention efficiency that its stacks use,
-// nvlink_achieved; of each stack host time per layer and the hidden share of tensor-parallel traffic where it has them. How far
-// each may go before the jobs must insist (sigma of ln): what `score runs --refit` found between published sources: 5 % GEMM and
-// NVLink, 15 % memory and attention, 20 % hidden traffic, 40 % host time. A constant that moves no job by 0.5 % for 10 % stays.
+// nvlink_achieved; of a network that no curve of the site shows, efficiency; of each stack host time per layer and the hidden
+// share of tensor-parallel traffic where it has them. How far each may go before the jobs must insist (sigma of ln): what `score
+// runs --refit` found between published sources: 5 % GEMM and NVLink, 15 % memory and attention, 20 % hidden traffic, 40 % host
+// time; 10 % network, as between healthy logs of one class (fit_curves.hpp). A constant that moves no job by 0.5 % for 10 % stays.
 //
+// Taken is the point between defaults and fit where the median error of the fitted jobs is least (fit_curves.hpp says why).
 // Cross-check: jobs of one group (model) predicted by the constants of the others; of one group alone job by job. What a
 // calibration says of its intervals are these errors.
 // Refused: a job above the peak (sim/report/measured.hpp); doubted ones are named.
@@ -33,7 +35,7 @@ std::vector<StepCase> step_cases(const MeasurementFile& measurement);
 std::vector<StepCase> step_cases(const std::vector<PublishedRun>& runs, const std::string& file);
 
 struct StepFit {
-    Calibration::Owned gpus, software;
+    Calibration::Owned gpus, networks, software;
     std::vector<PartFit> parts;         ///< "steps dense H100-SXM-80G"
     std::vector<CalibrationFit> fits;   ///< of the same, with the sizes of the jobs
     std::vector<std::string> warnings;  ///< doubted measurements

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/observed/ingest_error.hpp"
+#include "validate/fit/fit_adapters.hpp"
 #include "validate/fit/fit_host.hpp"
 #include "validate/fit/fit_kernels.hpp"
 #include "validate/score/predict.hpp"
@@ -105,6 +106,8 @@ SiteScore score_site(const std::vector<std::string>& files, const Calibration& c
         parts.add(point.group, point.where, point.measured_s, kernel_s(point, *point.gpu), kernel_s(point, gpu));
     }
     score_curves(in.curves, c, parts);
+    for (const AdapterPoint& p : in.adapters)
+        parts.add(adapter_part(p), p.where, p.measured_s, predicted_adapter_s(p, {}), predicted_adapter_s(p, c));
     if (!in.steps.empty()) {
         const std::vector<double> before = forecast_cases(in.steps, nullptr, options.jobs);
         const std::vector<double> after =
@@ -150,6 +153,18 @@ std::string site_score_text(const SiteScore& score, bool full) {
     for (const std::string& warning : score.warnings)
         fmt::format_to(out, "warning: {}\n", warning);
     return text;
+}
+
+ScorePicture picture_of(const SiteScore& score) {
+    ScorePicture out{"Predicted against measured times", score.calibration, {}};
+    for (const ScoredPart& p : score.parts) {
+        PictureSeries one{p.part.what, {}};
+        for (std::size_t i = 0; i < p.measured_s.size(); ++i)
+            one.points.push_back(
+                {p.part.points[i].where, p.measured_s[i], p.measured_s[i] * std::exp(p.part.points[i].fitted_error)});
+        out.series.push_back(std::move(one));
+    }
+    return out;
 }
 
 nlohmann::ordered_json site_score_json(const SiteScore& score) {

@@ -9,6 +9,7 @@
 #include "sim/scenario/calibration.hpp"
 #include "validate/fit/fit_curves.hpp"
 #include "validate/fit/site_inputs.hpp"
+#include "validate/score/score_picture.hpp"
 
 namespace fabricast {
 
@@ -31,7 +32,7 @@ SiteScore score_site(const std::vector<std::string>& files, const Calibration& c
 
 std::string site_score_text(const SiteScore& score, bool full);
 nlohmann::ordered_json site_score_json(const SiteScore& score);
-/// Predicted over measured time, both logarithmic, a dot a point. Throws IngestError when it cannot be written.
-void write_score_svg(const SiteScore& score, const std::string& path);
+/// A series a part.
+ScorePicture picture_of(const SiteScore& score);
 
 }  // namespace fabricast

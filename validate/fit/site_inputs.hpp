@@ -1,5 +1,5 @@
-// The measurements of a site from files of any kind, told apart by content: measurement files (*.json), nccl-tests logs, tables
-// of kernels (columns gpu dtype m n k; heads head_dim), tables of published or own runs (measured_step_s), an index of logs.
+// The measurements of a site from files of any kind, told apart by content: measurement files (*.json), nccl-tests and
+// perftest logs, tables of kernels (columns gpu dtype m n k; heads head_dim), tables of published or own runs (measured_step_s), an index of logs.
 // GPUs of two kinds are refused: a calibration is of one site.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "validate/fit/fit_steps.hpp"
+#include "validate/fit/measured_adapters.hpp"
 #include "validate/measure/measurement.hpp"
 #include "validate/score/kernel_score.hpp"
 #include "validate/score/run_case.hpp"
@@ -17,7 +18,8 @@ struct SiteOptions {
     PlatformHint hint;                            ///< of logs that do not tell their machine
     std::vector<std::string> rows, without_rows;  ///< of tables of runs: only these, all but these
     std::vector<std::string> sources;
-    std::string gpu;  ///< of tables of kernels: only this GPU
+    std::vector<std::string> without_models;  ///< of tables of runs all but these; each must be there
+    std::string gpu;                          ///< of tables of kernels: only this GPU
     unsigned jobs = 0;
     std::string name;  ///< of the calibration
 };
@@ -27,6 +29,7 @@ struct SiteInputs {
     std::vector<KernelPoint> kernels;
     std::string kernel_file;
     std::vector<RunCase> curves;
+    std::vector<AdapterPoint> adapters;
     std::vector<StepCase> steps;
 };
 

@@ -28,6 +28,7 @@ struct Block {
     int titles = 0;
     bool header = false;
     Unit unit = Unit::mib;
+    std::string local_lid;
     bool duration_columns = false;  ///< "#bytes #iterations t_avg tps average"
     std::vector<std::string> failures;
 };
@@ -69,7 +70,16 @@ std::optional<int> leading_number(std::string_view text) {
     return value ? std::optional(static_cast<int>(std::min<std::int64_t>(*value, 1'000'000'000))) : std::nullopt;
 }
 
-void take_parameters(std::string_view line, PerftestRun& run) {
+/// "LID 0xd06 QPN 0x095f ..." -> "0xd06"; empty for RoCE, whose LIDs are 0.
+std::string lid_of(std::string_view address) {
+    const std::vector<std::string_view> parts = words(address);
+    if (parts.size() < 2 || parts[0] != "LID")
+        return {};
+    const std::string_view digits = parts[1].substr(parts[1].starts_with("0x") ? 2 : 0);
+    return digits.find_first_not_of('0') == std::string_view::npos ? std::string() : std::string(parts[1]);
+}
+
+void take_parameters(std::string_view line, PerftestRun& run, std::string& local_lid) {
     for (const auto& [key, value] : parameters_of(line)) {
         if (key == "Device") {
             run.device = value;
@@ -89,6 +99,10 @@ void take_parameters(std::string_view line, PerftestRun& run) {
             run.tx_depth = leading_number(value);
         } else if (key == "rdma_cm QPs") {
             run.rdma_cm = value == "ON";
+        } else if (key == "local address") {
+            local_lid = lid_of(value);
+        } else if (key == "remote address") {
+            run.loopback = !local_lid.empty() && lid_of(value) == local_lid;
         }
     }
 }
@@ -151,7 +165,7 @@ public:
         } else if (block_ && block_->header && row(text, line)) {
             return;
         } else if (block_ && !block_->header) {
-            take_parameters(text, block_->run);
+            take_parameters(text, block_->run, block_->local_lid);
         }
     }
 
@@ -178,6 +192,7 @@ private:
         block_->titles = 1;
         run.kind = contains(title, "Latency") ? PerftestKind::latency : PerftestKind::bandwidth;
         const std::string name = lower(title);
+        run.both_ways = contains(name, "bidirectional");
         for (const std::string_view operation : {"write", "read", "send", "atomic"}) {
             if (contains(name, operation)) {
                 run.operation = operation;
@@ -353,6 +368,14 @@ private:
 std::string_view name_of(PerftestVerdict verdict) {
     static constexpr std::array<std::string_view, 3> kNames = {"usable", "failed", "suspicious"};
     return kNames.at(static_cast<std::size_t>(verdict));
+}
+
+bool is_perftest_log(std::string_view text) {
+    for (const std::string_view line : lines_of(text)) {
+        if (is_title(clean_line(line)))
+            return true;
+    }
+    return false;
 }
 
 std::vector<PerftestRun> read_perftest_log(const std::filesystem::path& path) {

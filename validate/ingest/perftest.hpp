@@ -46,6 +46,8 @@ struct PerftestRun {
     std::optional<int> mtu_bytes, queue_pairs, gid_index, tx_depth;
     std::optional<bool> rdma_cm;
     bool both_sides = false;      ///< client and server printed the same rows
+    bool both_ways = false;       ///< bandwidths of the two directions summed ("Bidirectional BW Test")
+    bool loopback = false;        ///< both ends are one InfiniBand port (equal LIDs)
     bool run_infinitely = false;  ///< one size again and again, no peak
     std::vector<PerftestPoint> points;
     std::vector<std::string> warnings;  ///< as printed, each once; CPU frequency warnings make small sizes unreliable
@@ -55,6 +57,9 @@ struct PerftestRun {
 };
 
 std::string_view name_of(PerftestVerdict verdict);
+
+/// The text has a title of one of these tests.
+bool is_perftest_log(std::string_view text);
 
 /// Throws IngestError when the file cannot be read or holds no perftest output.
 std::vector<PerftestRun> read_perftest_log(const std::filesystem::path& path);

@@ -34,6 +34,12 @@ std::string cuda_versions();
 /// GPUs the driver offers. Throws MeasureError with "no CUDA device: ..." where there is none.
 int cuda_devices();
 
+/// Throws MeasureError where these GPUs cannot run what is asked: --nccl with one GPU, or many processes that cannot meet.
+void check_gpus(int gpus, const CudaOptions& cuda);
+/// What a run with one GPU of all tests leaves out; a note of its file.
+inline constexpr const char* kOneGpuNote =
+    "one GPU only: no collectives, no peer copies, no products beside a collective";
+
 /// Throws MeasureError. In a process of many, only rank 0 returns points.
 MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda);
 

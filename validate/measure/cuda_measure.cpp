@@ -40,11 +40,7 @@ void list_devices(int gpus, Nvml& nvml, MeasurementFile& file) {
 
 MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda) {
     const int gpus = cuda_devices();
-    if (cuda.world == 0 && cuda.nccl_only && gpus < 2)
-        throw MeasureError(
-            "--nccl: one GPU only; a collective needs two GPUs, or several processes under srun or torchrun");
-    if (cuda.world > 1 && cuda.nccl_only && cuda.store.empty())
-        throw MeasureError("--nccl: several processes need a place to meet; give --store HOST:PORT or MASTER_ADDR");
+    check_gpus(gpus, cuda);
     MeasurementFile start;
     start.backend = "cuda";
     start.method = fmt::format("CUDA events, {} samples a test after warm-up, median; collectives: slowest rank",
@@ -72,7 +68,7 @@ MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& c
             cuda::measure_transfers(session);
         }
         if (gpus < 2) {
-            session.note("one GPU only: no collectives, no peer copies, no products beside a collective");
+            session.note(kOneGpuNote);
         } else {
             if (!cuda.nccl_only)
                 cuda::measure_peers(session, gpus);

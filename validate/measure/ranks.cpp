@@ -22,6 +22,16 @@ int number_of(const std::array<const char*, N>& names) {
 
 }  // namespace
 
+void check_gpus(int gpus, const CudaOptions& cuda) {
+    if (!cuda.nccl_only)
+        return;
+    if (cuda.world == 0 && gpus < 2)
+        throw MeasureError(
+            "--nccl: one GPU only; a collective needs two GPUs, or several processes under srun or torchrun");
+    if (cuda.world > 1 && cuda.store.empty())
+        throw MeasureError("--nccl: several processes need a place to meet; give --store HOST:PORT or MASTER_ADDR");
+}
+
 CudaOptions options_from_environment() {
     CudaOptions out;
     const int rank = number_of(std::array{"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"});

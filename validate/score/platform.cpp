@@ -182,6 +182,11 @@ void use_part(Platform& platform, std::uint32_t gpus) {
 
 }  // namespace
 
+std::optional<double> adapter_rate(const std::string& words) {
+    const auto found = adapters_in(lower(words));
+    return found ? std::optional(found->gbit * 1e9) : std::nullopt;
+}
+
 std::string Platform::name() const {
     std::string text = nodes == 1 ? node.name : fmt::format("{} x {}", nodes, node.name);
     text += fmt::format(", {} of {} GPUs", node.gpus, board_gpus);

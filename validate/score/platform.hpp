@@ -44,6 +44,9 @@ struct Platform {
     std::string machine() const;
 };
 
+/// Line rate of one adapter in words ("8x HDR 200G", "RoCE 100G"), bits/s.
+std::optional<double> adapter_rate(const std::string& words);
+
 /// A run whose machine cannot be told; the text says what is missing.
 struct PlatformError : std::runtime_error {
     using std::runtime_error::runtime_error;

@@ -34,11 +34,12 @@ struct Outcome {
     std::string reason;
 };
 
-Outcome score_row(const PublishedRun& run, const Adjust& adjust) {
+Outcome score_row(const PublishedRun& run, const Adjust& adjust,
+                  const std::shared_ptr<const Calibration>& calibration) {
     Outcome out;
     out.row.run = &run;
     try {
-        Scenario scenario = parse_scenario(run_scenario(run).yaml, run.id + ".yaml");
+        Scenario scenario = parse_scenario(run_scenario(run).yaml, run.id + ".yaml", {}, Scope::step, calibration);
         if (adjust)
             adjust(run, scenario);
         const Result result = forecast(scenario, {.over_memory = true, .critical_path = false});
@@ -169,13 +170,15 @@ void summarise(RunScore& score) {
     rank_groups(score);
 }
 
-RunScore score_runs(const std::vector<PublishedRun>& runs, unsigned jobs, const Adjust& adjust) {
+RunScore score_runs(const std::vector<PublishedRun>& runs, unsigned jobs, const Adjust& adjust,
+                    const std::shared_ptr<const Calibration>& calibration) {
     std::vector<std::size_t> order(runs.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return effort(runs[a]) > effort(runs[b]); });
     std::vector<Outcome> outcomes(runs.size());
-    for_each_row(order.size(), jobs, [&](std::size_t i) { outcomes[order[i]] = score_row(runs[order[i]], adjust); });
+    for_each_row(order.size(), jobs,
+                 [&](std::size_t i) { outcomes[order[i]] = score_row(runs[order[i]], adjust, calibration); });
     RunScore score;
     score.rows = runs.size();
     for (std::size_t i = 0; i < runs.size(); ++i) {

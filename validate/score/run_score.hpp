@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,10 @@ struct RunScore {
 /// Changes a parsed scenario before it runs (constants of a refit).
 using Adjust = std::function<void(const PublishedRun&, Scenario&)>;
 
-/// runs must outlive the result; jobs 0 = as many as the machine has. The result does not depend on jobs.
-RunScore score_runs(const std::vector<PublishedRun>& runs, unsigned jobs = 0, const Adjust& adjust = {});
+/// runs must outlive the result; jobs 0 = as many as the machine has. The result does not depend on jobs. calibration:
+/// constants of the site the runs are of; null = the catalogue's.
+RunScore score_runs(const std::vector<PublishedRun>& runs, unsigned jobs = 0, const Adjust& adjust = {},
+                    const std::shared_ptr<const Calibration>& calibration = {});
 
 /// Statistics from scored and skipped rows.
 void summarise(RunScore& score);

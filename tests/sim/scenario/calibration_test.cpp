@@ -87,6 +87,23 @@ TEST(Calibration, LiesBetweenCatalogueAndScenario) {
     EXPECT_DOUBLE_EQ(stated.node.nic_efficiency, 0.5);
 }
 
+// The latency of an adapter alone says nothing on what the network's large messages reach.
+TEST(Calibration, AdapterLatencyOfANetworkIsItsNodes) {
+    const auto latency = site("calibration: 1\nname: x\nnetworks: {ib: {nic_latency: 0.85 us}}\n");
+    const Scenario plain = parse_scenario(kGood, "t.yaml");
+    const Scenario s = parse_scenario(kGood, "t.yaml", {}, Scope::step, latency);
+    EXPECT_NEAR(plain.node.nic_latency_s, 0.6e-6, 1e-12);
+    EXPECT_NEAR(s.node.nic_latency_s, 0.85e-6, 1e-12);
+    EXPECT_EQ(s.node.nic_efficiency, plain.node.nic_efficiency);
+    EXPECT_EQ(s.network.has_value(), plain.network.has_value());
+    const Assumption* listed = assumption(s, "cluster.node.nic_latency");
+    ASSERT_NE(listed, nullptr);
+    EXPECT_EQ(listed->origin, Origin::fitted);
+    const Scenario stated = parse_scenario(kGood, "t.yaml", {"cluster.node.nic_latency=1us"}, Scope::step, latency);
+    EXPECT_NEAR(stated.node.nic_latency_s, 1e-6, 1e-12);
+    EXPECT_EQ(calibration_yaml(parse_calibration(calibration_yaml(*latency), "x")), calibration_yaml(*latency));
+}
+
 TEST(Calibration, AssumptionsNameTheFile) {
     const Scenario s = parse_scenario(kGood, "t.yaml", {}, Scope::step, site());
     const Assumption* sustained = assumption(s, "cluster.node.gpu.sustained");

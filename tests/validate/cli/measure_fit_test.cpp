@@ -107,6 +107,65 @@ TEST_F(MeasureFit, BadInputIsTwoWithASentence) {
     EXPECT_FALSE(fs::exists(at("x.yaml")));
 }
 
+TEST_F(MeasureFit, AnInterruptLeavesAFileThatFitTakesAndNames) {
+    const Outcome stopped = run("timeout --preserve-status -s INT 0.7 " + std::string(FABRICAST_VALIDATE_BINARY) +
+                                " measure --backend host --output " + at("part.json"));
+    EXPECT_EQ(stopped.code, 130) << stopped.out;
+    EXPECT_NE(stopped.out.find("incomplete: interrupted"), std::string::npos) << stopped.out;
+    std::ifstream in(at("part.json"));
+    const auto json = nlohmann::json::parse(in);
+    EXPECT_EQ(json.at("complete"), false);
+    EXPECT_NE(json.at("reason").get<std::string>().find("interrupted"), std::string::npos);
+    const Outcome fit = validate("fit " + at("part.json") + " --output " + at("part.yaml"));
+    EXPECT_NE(fit.out.find("the measurement is partial (interrupted"), std::string::npos) << fit.out;
+}
+
+TEST_F(MeasureFit, PerftestToForecast) {
+    const std::string ib = std::string(FABRICAST_SOURCE_DIR) + "/tests/validate/ingest/data/ib/";
+    const Outcome ingest =
+        validate("ingest perftest " + ib + "cx5-roce100_ib_write_bw_rdmacm_cpufreq-warning.txt " + ib +
+                 "cx6-roce200_ib_read_lat_pod.txt --network 'RoCE 100G' --output " + at("nic.json"));
+    ASSERT_EQ(ingest.code, 0) << ingest.out;
+    const Outcome fit = validate("fit " + at("nic.json") + " --output " + at("nic.yaml"));
+    ASSERT_EQ(fit.code, 0) << fit.out;
+    const std::string scenario =
+        write("r.yaml",
+              "cluster: {nodes: 2, node: hgx-h100, fabric: {network: roce}}\nmodel: {preset: llama3.1-8b}\n"
+              "training: {sequence: 4096 tokens, global_batch: 16 sequences, layout: {tp: 8, dp: 2}}\n");
+    const Outcome plain = fabricast("run " + scenario + " --json --quiet");
+    const Outcome calibrated = fabricast("run " + scenario + " --json --quiet --calibration " + at("nic.yaml"));
+    ASSERT_EQ(calibrated.code, 0) << calibrated.out;
+    EXPECT_GT(nlohmann::json::parse(calibrated.out).at("step").at("ps"),
+              nlohmann::json::parse(plain.out).at("step").at("ps"));  // 92.4 of 98 Gb/s
+    const Outcome above =
+        validate("fit " + ib + "cx6-roce200_ib_write_bw_all-sizes.txt --network 100G --output " + at("x.yaml"));
+    EXPECT_EQ(above.code, 2);
+    EXPECT_NE(above.out.find("no adapter can be above its line rate"), std::string::npos) << above.out;
+}
+
+TEST_F(MeasureFit, RunsWithoutAModelToItsScoreAndPicture) {
+    const std::string table = std::string(FABRICAST_SOURCE_DIR) + "/tests/validate/ingest/data/published_runs.csv";
+    const std::string rows = " --rows vtrain-001,vtrain-009,vtrain-017,vtrain-020,vtrain-028,vtrain-031,vtrain-034";
+    const Outcome fit = validate("fit " + table + rows + " --leave-out-model 'GPT 18.4B' --output " + at("lo.yaml"));
+    ASSERT_EQ(fit.code, 0) << fit.out;
+    const Outcome score = validate("score runs " + table + " --rows vtrain-028,vtrain-031,vtrain-034 --model 'GPT 18.4B' --calibration " +
+                                   at("lo.yaml") + " --json --output " + at("lo.html"));
+    ASSERT_EQ(score.code, 0) << score.out;
+    const auto json = nlohmann::json::parse(score.out);
+    EXPECT_EQ(json.at("scored"), 3);
+    EXPECT_LT(json.at("median_ape").get<double>(), json.at("default_median_ape").get<double>());
+    EXPECT_GT(fs::file_size(at("lo.html")), 2000u);
+    for (const std::string& wrong :
+         {"fit " + table + " --source vtrain --lomo --output " + at("y.yaml"),
+          "fit " + table + " --source vtrain --leave-out-model GPT-4 --output " + at("y.yaml"),
+          "score runs " + table + rows + " --output " + at("y.png"), "score runs " + table + rows + " --model GPT-4",
+          "score runs " + table + " --refit --output " + at("y.html")}) {
+        const Outcome refused = validate(wrong);
+        EXPECT_EQ(refused.code, 2) << wrong << ": " << refused.out;
+    }
+    EXPECT_FALSE(fs::exists(at("y.yaml")));
+}
+
 TEST_F(MeasureFit, NoCudaDeviceHasASentenceAndACode) {
     const Outcome result = validate("measure --output " + at("node.json"));
     if (result.code == 0)

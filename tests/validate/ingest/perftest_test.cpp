@@ -88,6 +88,18 @@ TEST(Perftest, BothSidesAreOneRunAndMegabytesAreMebibytes) {
     ASSERT_EQ(run.points.size(), 1u);
     EXPECT_NEAR(run.points[0].average_gbit_per_s, 24056.72 * 1048576 * 8 / 1e9, 1e-9);  // 201.8 of 200 Gb/s: loopback
     EXPECT_EQ(run.link_type, "IB");
+    EXPECT_TRUE(run.loopback);  // LID 0xd06 at both ends
+}
+
+TEST(Perftest, EndsAndDirections) {
+    EXPECT_FALSE(only("cx3-fdr_ib_write_lat_server.txt").loopback);  // LIDs 7 and 8
+    EXPECT_FALSE(only("cx6-roce200_ib_read_lat_pod.txt").loopback);  // RoCE has none
+    EXPECT_FALSE(only("cx7-roce_ib_write_bw_4qp_rdmacm.txt").both_ways);
+    std::string text = table("Gb/sec", "8388608    5000   390.07   390.07   0.005812");
+    text.replace(text.find("BW Test"), 7, "Bidirectional BW Test");
+    EXPECT_TRUE(parse_perftest_log(text, "both.txt").at(0).both_ways);
+    EXPECT_TRUE(is_perftest_log(text));
+    EXPECT_FALSE(is_perftest_log("# nThread 1 nGpus 8 minBytes 8\n#       size         count      type\n"));
 }
 
 TEST(Perftest, RunInfinitelyKeepsRowsAndHasNoPeak) {

@@ -85,6 +85,27 @@ TEST(Nvml, WhatCannotBeReadIsTold) {
     ASSERT_EQ(none.notes().size(), 1u);
 }
 
+std::string gpus_refused(int gpus, const CudaOptions& cuda) {
+    try {
+        check_gpus(gpus, cuda);
+    } catch (const MeasureError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(CudaBackend, OneGpuCannotRunACollective) {
+    CudaOptions cuda;
+    EXPECT_EQ(gpus_refused(1, cuda), "");  // the tests of one GPU run, and the file says what does not
+    cuda.nccl_only = true;
+    EXPECT_NE(gpus_refused(1, cuda).find("one GPU only; a collective needs two GPUs"), std::string::npos);
+    EXPECT_EQ(gpus_refused(2, cuda), "");
+    cuda.world = 2;  // a process a GPU: one each is enough, once they can meet
+    EXPECT_NE(gpus_refused(1, cuda).find("--store HOST:PORT"), std::string::npos);
+    cuda.store = "127.0.0.1:29517";
+    EXPECT_EQ(gpus_refused(1, cuda), "");
+}
+
 TEST(CudaBackend, WithoutADeviceSaysSo) {
     EXPECT_EQ(cuda_compiled(), cuda_versions().find("NCCL") != std::string::npos);
     try {
