@@ -20,7 +20,7 @@ const Row kRows[] = {
     {"nodes: 4",
      "zzzzzz: 4",
      "2:3",
-     {"unknown key `zzzzzz` in cluster", "allowed: nodes, node, gpu_spread, gpu_draw, fabric"}},
+     {"unknown key `zzzzzz` in cluster", "allowed: nodes, node, gpu_spread, kernel_jitter, gpu_draw, fabric"}},
     {"tp: 8, sp", "tp: 8, tp: 4, sp", "11:19", {"key `tp` appears twice", "t.yaml:11:12"}},
     {"  nodes: 4\n", "  nodes: 4\n  nodes: 5\n", "3:3", {"key `nodes` appears twice", "t.yaml:2:3"}},
     {"layout: {tp: 8", "layout: {tp:8", "11:12", {"unknown key `tp:8`", "a space is missing after the `:`"}},
