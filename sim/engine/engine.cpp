@@ -315,9 +315,11 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     RankState& r = ranks_[rank];
     Stream& s = streams_[r.first_stream + stream];
     const Instruction& in = r.code->instructions[s.counter];
-    if (step_fingerprint_.size() <= r.step)
-        step_fingerprint_.resize(r.step + 1, 0);
-    step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
+    if (!options_.brief) {
+        if (step_fingerprint_.size() <= r.step)
+            step_fingerprint_.resize(r.step + 1, 0);
+        step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
+    }
     if (rehearsal_)
         follow_finish(rank, s, in);
     if (recording_) {
@@ -365,6 +367,14 @@ void Engine::own(Network::Id id, const ActivityOwner& owner) {
         owners_.resize(id + 1);
     owners_[id] = owner;
     scheduled_[owner.place].activity = id;
+    if (network_.has_rate(id))
+        schedule(id);
+}
+
+void Engine::schedule(Network::Id id) {
+    Scheduled& at = scheduled_[owners_[id].place];
+    at.seen = network_.version(id);
+    queue_.push({network_.finish(id), EventClass::activity_end, owners_[id].place, ++at.version});
 }
 
 void Engine::end_activity(std::uint32_t place) {
@@ -400,9 +410,7 @@ void Engine::solve_network() {
             queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
             continue;
         }
-        Scheduled& at = scheduled_[owners_[id].place];
-        at.seen = network_.version(id);
-        queue_.push({network_.finish(id), EventClass::activity_end, owners_[id].place, ++at.version});
+        schedule(id);
     }
 #ifndef NDEBUG
     const std::string broken = network_.validate();

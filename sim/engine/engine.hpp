@@ -93,7 +93,10 @@ struct EngineOptions {
     std::uint32_t window_from = 0;   ///< > 0: accounts and period of all steps behind so many, not of the last alone
     Picoseconds patience = 0;        ///< a wait for members or messages that lasts longer ends the run; 0: endless
     std::vector<Change> changes = {};  ///< in order of time; the program must not be folded
-    bool keep_step_ends = false;     ///< EngineResult::step_ends
+    bool keep_step_ends = false;       ///< EngineResult::step_ends
+    /// Period and accounts alone: no fingerprint, and a step that ends with receives posted for the next, which nobody
+    /// answers before, and otherwise idle, is as one from an idle start (where they are posted in its first instant).
+    bool brief = false;
 };
 
 enum class Outcome : std::uint8_t { done, deadlock, mismatch, overdue, transport };
@@ -308,9 +311,22 @@ private:
     void replay_record(std::uint32_t passage, const Arrival& any, const Instruction& in, Picoseconds end);
 
     void own(Network::Id id, const ActivityOwner& owner);
+    void schedule(Network::Id id);
     void end_activity(std::uint32_t place);
     void end_step(std::uint32_t rank);
+    /// A member of a collective as it met the others in the first step; a border between two collectives has no slot.
+    struct Meeting {
+        std::uint32_t slot = program::kNone;
+        std::uint32_t rank : 31 = 0, last : 1 = 0;  ///< last: arrived last
+        Picoseconds waited = 0;                     ///< that settle_waits put into an account
+        Picoseconds bubble = 0;                     ///< of the rank since the group last met
+    };
+    static constexpr std::size_t kMostMeetings = 4'000'000;
+    bool keeps_meeting(const GroupState& state);
+    void keep_meeting(const Arrival& arrival, Picoseconds waited);
+    void as_if_repeated(EngineResult& out) const;
     std::uint64_t in_flight(std::uint32_t rank) const;
+    bool awaits_first(std::uint32_t rank, std::uint8_t stream, const Instruction& in) const;
     bool host_repeats(std::uint32_t rank, const StepBoundary* before, const StepBoundary& after) const;
     bool settled();
     void solve_network();
@@ -374,6 +390,9 @@ private:
     std::uint64_t replays_ = 0;
     bool periodic_ = false;
     std::vector<std::uint64_t> step_fingerprint_;
+    std::vector<Meeting> meetings_;                         ///< with `brief`
+    std::vector<std::size_t> kept_meeting_, kept_waiting_;  ///< by slot, by rank: of meetings_, the latest + 1
+    mutable bool awaited_first_ = false;                    ///< some receive was taken as one of the idle start
     std::uint64_t events_ = 0;
     std::uint32_t trigger_ = program::kNone;  ///< record whose end is being processed
     bool recording_ = false;                  ///< causes are followed at all

@@ -47,9 +47,12 @@ void Engine::settle_waits(const GroupState& state) {
         if (stream_of(arrival.rank, arrival.stream).started == now_)
             bubble = std::min(bubble, arrival.bubble);
     }
+    const bool kept = keeps_meeting(state);
     for (const Arrival& arrival : state.arrivals) {
         ledger_.charge(arrival.rank, now_);
         const Picoseconds waited = ledger_.waited(arrival.rank) - arrival.waited;
+        if (kept)
+            keep_meeting(arrival, waited);
         if (waited != 0) {
             const Picoseconds of_bubble =
                 ledger_.settle_waiting(arrival.rank, Account::bubble, std::min(waited, bubble));

@@ -270,6 +270,8 @@ void Engine::move_streams(const Passage& p, const RankState& r) {
 }
 
 void Engine::add_marks(const Passage& p, const Island& island, std::uint32_t g) {
+    if (options_.brief)
+        return;
     const Arrival& any = groups_[g].arrivals.front();
     const RankState& r = ranks_[any.rank];
     const std::uint32_t operation = r.code->instructions[stream_of(any.rank, any.stream).counter].operation;

@@ -99,6 +99,40 @@ bool Network::fill_single(Id id) {
     return true;
 }
 
+// What a solve would find for an activity on links without others, at once; false where there are others.
+bool Network::fill_lone(Id id, Picoseconds now) {
+    const std::span<const Use> own = uses(id);
+    for (const Use& use : own) {
+        if (members_[use.link].size() > 1)
+            return false;
+    }
+    const std::uint32_t weight = demands_[id].weight;
+    Activity& activity = activities_[id];
+    Wide best = activity.cap > 0 ? (static_cast<Wide>(activity.cap) << kLevelBits) / weight : -1;
+    for (const Use& use : own) {
+        Link& link = links_[use.link];
+        if (link.lone_demand != link.weights) {
+            link.lone_demand = link.demand = link.weights;
+            link.room = static_cast<Wide>(link.capacity) << 16;
+            link.lone_level = level_of(link);
+        }
+        if (best < 0 || link.lone_level < best)
+            best = link.lone_level;
+    }
+    const Rate rate = std::max<Rate>(1, static_cast<Rate>((weight * best) >> kLevelBits));
+    for (const Use& use : own) {
+        Link& link = links_[use.link];
+        link.load = static_cast<Wide>(use.coefficient) * rate;
+        link.saturated = link.lone_level == best;
+    }
+    ++touched_;
+    rates_[id].next = rate;
+    change_rate(id, now);
+    activity.finish = finish_of(id);
+    activity.scheduled = true;
+    return true;
+}
+
 // Progressive filling. Levels never fall while others freeze, so a lazily refreshed min-heap is exact.
 void Network::fill() {
     for (const std::uint32_t l : touched_links_) {

@@ -79,8 +79,9 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
         members_[l].push_back({id, at++});
         links_[l].weights += static_cast<std::int64_t>(use.coefficient) * weight;
     }
-    new_activities_.push_back(id);
     ++active_;
+    if (quantum_ > 0 || !fill_lone(id, now))
+        new_activities_.push_back(id);
     return id;
 }
 
@@ -132,6 +133,7 @@ void Network::put_back(Pending pending) {
 void Network::set_capacity(LinkId link, Rate capacity) {
     assert(capacity > 0);
     links_[index(link)].capacity = capacity;
+    links_[index(link)].lone_demand = 0;
     links_[index(link)].dirty = true;
     dirty_links_.push_back(static_cast<std::uint32_t>(index(link)));
 }

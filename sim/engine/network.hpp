@@ -62,6 +62,8 @@ public:
     /// Starts moving `work` bytes. Coefficients > 0, links distinct.
     /// weight >= 1; cap 0 = none. Takes effect at the next solve(). work > 0.
     /// `alone` = alone_rate(demand, cap), kept by callers that start the same demand often.
+    /// On links that carry nobody it has its rate at once (has_rate()): nothing is left to solve for it, and its finish()
+    /// holds as those that solve() returns.
     Id start(std::span<const LinkUse> demand, Bytes work, std::uint32_t weight, Rate cap, Rate alone, Picoseconds now);
     /// Removes an activity, finished or not. Takes effect at the next solve().
     void remove(Id id);
@@ -80,6 +82,8 @@ public:
     };
     Pending take_pending();
     void put_back(Pending pending);
+
+    bool has_rate(Id id) const { return rates_[id].now != 0; }
 
     bool needs_solve() const { return !new_activities_.empty() || !dirty_links_.empty() || tick_due_; }
     static constexpr Id kTick = (1u << 29) - 1;
@@ -154,6 +158,8 @@ private:
         Wide room = 0;             ///< scratch of one solve
         std::uint32_t mark = 0;
         bool saturated = false, next_saturated = false, dirty = false;
+        std::int64_t lone_demand = 0;  ///< of the activity that had the link to itself last, 0: none
+        Wide lone_level = 0;           ///< its level then
     };
     struct Level {
         Wide value;
@@ -168,6 +174,7 @@ private:
     void touch_all();
     void fill();
     bool fill_single(Id id);
+    bool fill_lone(Id id, Picoseconds now);
     static Wide level_of(const Link& link);
     void freeze(Id id, Wide level);
     bool grow();

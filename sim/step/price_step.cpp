@@ -22,6 +22,7 @@ PricedStep price_step(const Scenario& s, const ComputeModel& compute, const Clus
     engine::EngineOptions engine_options;
     engine_options.fold_time = options.fold_time;
     engine_options.quantum = s.quantum;
+    engine_options.brief = true;
     const StepRun run = run_program(compiled.program, cluster.links().capacity, options.fold, engine_options);
     out.events = run.engine.events;
     if (run.engine.outcome != engine::Outcome::done) {
