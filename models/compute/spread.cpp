@@ -37,6 +37,14 @@ double normal_quantile(double p) {
 
 // The quantile of the maximum is that of one draw at v^(1/n); midpoints of equal steps in v.
 std::uint32_t expected_slowest(double sigma, std::int64_t gpus) {
+    struct Answer {
+        double sigma = -1;
+        std::int64_t gpus = 0;
+        std::uint32_t slowness = 0;
+    };
+    static thread_local Answer last;  // a plan asks for one cluster thousands of times
+    if (last.sigma == sigma && last.gpus == gpus)
+        return last.slowness;
     constexpr int kSteps = 4096;
     double sum = 0;
     for (int i = 0; i < kSteps && sigma > 0; ++i) {
@@ -44,7 +52,8 @@ std::uint32_t expected_slowest(double sigma, std::int64_t gpus) {
         const double p = math::exp(math::log(v) / static_cast<double>(gpus));
         sum += std::max(0.0, normal_quantile(p) - kMeanMaximumOf8);
     }
-    return static_cast<std::uint32_t>(65536 + std::llround(65536 * sigma * sum / kSteps));
+    last = {sigma, gpus, static_cast<std::uint32_t>(65536 + std::llround(65536 * sigma * sum / kSteps))};
+    return last.slowness;
 }
 
 std::uint32_t gpu_slowness(double sigma, std::uint64_t seed, std::uint32_t gpu) {

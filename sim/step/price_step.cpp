@@ -8,15 +8,19 @@
 namespace fabricast {
 
 PricedStep price_step(const Scenario& s, const ComputeModel& compute, const Cluster& cluster, const CommModel& comm,
-                      const ForecastOptions& options) {
+                      const ForecastOptions& options, const CompileOptions& compiling) {
     PricedStep out;
     CompiledStep compiled;
     try {
-        compiled = compile_step(s.model, s.training, s.software, cluster, compute, comm, options.max_steps);
+        compiled = compile_step(s.model, s.training, s.software, cluster, compute, comm, options.max_steps, compiling);
     } catch (const std::invalid_argument& refused) {
         out.failure = refused.what();
         return out;
     }
+    out.stages = compiled.stages;
+    out.fits = !compiled.program.ranks.empty();
+    if (!out.fits)
+        return out;
     set_gpu_speeds(s, compiled.program);
     slow_by_faults(s, compiled.stage_of_rank, compiled.program);
     engine::EngineOptions engine_options;
