@@ -102,6 +102,7 @@ void Engine::bind(std::span<const Rate> capacity) {
     }
     first_transfer_ = first_channel_ + static_cast<std::uint32_t>(channels_.size());
     scheduled_.resize(first_transfer_ + streams_.size());
+    find_lone_groups();
     queue_.reserve(ranks * 2 + 1024);
     bind_sources();
     for (std::uint32_t c = 0; c < options_.changes.size(); ++c)
@@ -160,6 +161,8 @@ bool Engine::stale(const Event& event) const {
     if (event.id() == Network::kTick)
         return network_.version(Network::kTick) != event.version();
     const Scheduled& at = scheduled_[event.id()];
+    if (at.activity == kLone)
+        return at.version != event.version();
     return at.version != event.version() || network_.version(at.activity) != at.seen;
 }
 
@@ -367,7 +370,7 @@ void Engine::own(Network::Id id, const ActivityOwner& owner) {
         owners_.resize(id + 1);
     owners_[id] = owner;
     scheduled_[owner.place].activity = id;
-    if (network_.has_rate(id))
+    if (network_.solve_alone(id, now_))
         schedule(id);
 }
 
@@ -380,6 +383,10 @@ void Engine::schedule(Network::Id id) {
 void Engine::end_activity(std::uint32_t place) {
     const Network::Id id = scheduled_[place].activity;
     ++scheduled_[place].version;
+    if (id == kLone) {
+        finish_collective(scheduled_[place].group);
+        return;
+    }
     const ActivityOwner owner = owners_[id];
     const bool slowed = network_.was_slowed(id);
     ending_late_ = network_.lateness(id);

@@ -254,6 +254,9 @@ private:
 
     void arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     void start_moving(std::uint32_t group);
+    void find_lone_groups();
+    bool moves_alone(std::uint32_t group);
+    bool followed(std::uint32_t group) const;
     void start_activities(std::uint32_t group);
     void finish_collective(std::uint32_t group);
     void settle_waits(const GroupState& state);
@@ -371,9 +374,15 @@ private:
         Network::Id activity = 0;
         std::uint32_t version = 0;  ///< of the event that holds
         std::uint32_t seen = 0;     ///< version of the activity when that event was made
+        std::uint32_t group = 0;    ///< of kLone
     };
     std::vector<Scheduled> scheduled_;
-    std::vector<std::uint32_t> first_scheduled_;  ///< by group
+    /// Groups whose links are theirs alone: a call with one activity takes what it takes, and the network need not know.
+    static constexpr Network::Id kLone = ~Network::Id{0};
+    static constexpr Picoseconds kNotYet = -1;
+    std::vector<bool> lone_;                           ///< by group
+    std::vector<std::vector<Picoseconds>> lone_time_;  ///< [group][call], once it is known
+    std::vector<std::uint32_t> first_scheduled_;       ///< by group
     std::uint32_t first_channel_ = 0, first_transfer_ = 0;
     std::vector<std::uint32_t> dirty_ranks_;
     std::vector<StepBoundary> boundaries_;
@@ -388,6 +397,10 @@ private:
     std::vector<Passage> passages_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, PassageList> passages_from_;  ///< (kind, instruction of the call)
     std::uint64_t replays_ = 0;
+    struct Looked {
+        std::uint64_t moments = 0, replays = 0;
+    };
+    std::vector<Looked> looked_;  ///< by kind of island
     bool periodic_ = false;
     std::vector<std::uint64_t> step_fingerprint_;
     std::vector<Meeting> meetings_;                         ///< with `brief`

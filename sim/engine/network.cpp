@@ -79,9 +79,8 @@ Network::Id Network::start(std::span<const LinkUse> demand, Bytes work, std::uin
         members_[l].push_back({id, at++});
         links_[l].weights += static_cast<std::int64_t>(use.coefficient) * weight;
     }
+    new_activities_.push_back(id);
     ++active_;
-    if (quantum_ > 0 || !fill_lone(id, now))
-        new_activities_.push_back(id);
     return id;
 }
 
