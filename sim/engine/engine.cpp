@@ -145,7 +145,9 @@ void Engine::run_instant() {
     do {
         const Event event = queue_.top();
         queue_.pop();
-        if (!stale(event))
+        if (stale(event))
+            put_off(event);
+        else
             dispatch(event);
     } while (!queue_.empty() && queue_.top().time == now_);
     solve_network();
@@ -155,7 +157,8 @@ void Engine::run_instant() {
 // True when what the event announced was put off, or happened, since.
 bool Engine::stale(const Event& event) const {
     if (event.kind() == EventClass::compute_end)
-        return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
+        return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version() ||
+               ranks_[event.id()].ends > event.time;
     if (event.kind() != EventClass::activity_end)
         return false;
     if (event.id() == Network::kTick)
@@ -168,12 +171,27 @@ bool Engine::stale(const Event& event) const {
 
 // Moves the clock to the next event that still holds; false when there is none.
 bool Engine::next_instant() {
-    while (!queue_.empty() && stale(queue_.top()))
+    while (!queue_.empty()) {
+        const Event event = queue_.top();
+        if (!stale(event)) {
+            now_ = event.time;
+            return true;
+        }
         queue_.pop();
-    if (queue_.empty())
-        return false;
-    now_ = queue_.top().time;
-    return true;
+        put_off(event);
+    }
+    return false;
+}
+
+// A segment that was slowed ends later than its event says; where it was slowed and sped up again, once for all of that.
+void Engine::put_off(const Event& event) {
+    if (event.kind() != EventClass::compute_end)
+        return;
+    RankState& r = ranks_[event.id()];
+    if (!r.computing || r.version != event.version())
+        return;
+    r.announced = r.ends;
+    queue_.push({r.ends, EventClass::compute_end, event.id(), r.version});
 }
 
 void Engine::dispatch(const Event& event) {

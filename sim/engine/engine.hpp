@@ -154,7 +154,8 @@ private:
         std::uint32_t active = 0;  ///< operations in flight, bit mask of streams
         // compute in flight
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
-        __int128 remaining = 0;  ///< ps at 1/65536 speed
+        Picoseconds ends = 0, announced = 0;  ///< as things stand; the time of its event, not later
+        __int128 remaining = 0;               ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
         std::uint32_t copies = 1;
         bool computing = false, dirty = false, halted = false;
@@ -226,6 +227,7 @@ private:
     void fetch(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     void note_taken(std::uint32_t rank, const Instruction& in);
     bool stale(const Event& event) const;
+    void put_off(const Event& event);
     void dispatch(const Event& event);
     void run_rank(std::uint32_t rank);
     void advance(std::uint32_t rank, std::uint8_t stream);

@@ -82,7 +82,8 @@ bool Network::fill_single(Id id) {
     Wide best = cap > 0 ? (static_cast<Wide>(cap) << kLevelBits) / weight : -1;
     Wide last_room = -1, last_level = 0;
     std::int64_t last_demand = 0;
-    levels_.clear();
+    levels_.resize(uses(id).size());
+    std::size_t at = 0;
     for (const Use& use : uses(id)) {
         const Link& link = links_[use.link];
         if (link.room != last_room || link.demand != last_demand) {  // a division saved on rings of equal links
@@ -92,7 +93,7 @@ bool Network::fill_single(Id id) {
         }
         if (best < 0 || last_level < best)
             best = last_level;
-        levels_.push_back({last_level, use.link, 0});
+        levels_[at++] = {last_level, use.link, 0};
     }
     for (const Level& level : levels_)
         links_[level.link].next_saturated = level.value == best;
@@ -207,11 +208,22 @@ void Network::freeze_tied(Wide level) {
 
 // Few links: the lowest are found by looking at all. What was a link's level before others froze is a lower limit.
 void Network::fill_by_scan() {
-    heap_.clear();
+    heap_.resize(touched_links_.size());
+    std::size_t open = 0;
+    Wide last_room = -1, last_level = 0;
+    std::int64_t last_demand = 0;
     for (const std::uint32_t l : touched_links_) {
-        if (links_[l].demand > 0)
-            heap_.push_back({level_of(links_[l]), l, links_[l].demand});
+        const Link& link = links_[l];
+        if (link.demand <= 0)
+            continue;
+        if (link.room != last_room || link.demand != last_demand) {
+            last_room = link.room;
+            last_demand = link.demand;
+            last_level = level_of(link);
+        }
+        heap_[open++] = {last_level, l, link.demand};
     }
+    heap_.resize(open);
     for (std::uint32_t i = 0; i < set_.size(); ++i) {
         const Rate cap = activities_[set_[i]].cap;
         if (cap > 0 && marks_[set_[i]] == epoch_)
