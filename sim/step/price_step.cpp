@@ -1,6 +1,7 @@
 #include "sim/step/price_step.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 #include "sim/step/gpu_speeds.hpp"
 #include "sim/step/step_faults.hpp"
@@ -27,7 +28,8 @@ PricedStep price_step(const Scenario& s, const ComputeModel& compute, const Clus
     engine_options.fold_time = options.fold_time;
     engine_options.quantum = s.quantum;
     engine_options.brief = true;
-    const StepRun run = run_program(compiled.program, cluster.links().capacity, options.fold, engine_options);
+    const StepRun run =
+        run_program(std::move(compiled.program), cluster.links().capacity, options.fold, engine_options);
     out.events = run.engine.events;
     if (run.engine.outcome != engine::Outcome::done) {
         out.failure = run.engine.message;
