@@ -95,7 +95,7 @@ void Engine::start_moving(std::uint32_t g) {
 
 void Engine::find_lone_groups() {
     lone_.assign(program_.groups.size(), false);
-    if (options_.quantum > 0 || options_.patience > 0 || !options_.changes.empty())
+    if (!options_.fold_time || options_.quantum > 0 || options_.patience > 0 || !options_.changes.empty())
         return;
     constexpr std::uint32_t kShared = program::kNone - 1;
     std::vector<std::uint32_t> user;  // by link: the group, kShared, or kNone

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kVariants = 8;  ///< passages from one instruction, at most
 constexpr std::uint32_t kVain = 2;    ///< rehearsals without a passage after which no more are made there
 constexpr std::size_t kInnerGroups = 32;
-// Looking costs an event a call: given up where so many moments led to less than one replay in so many.
-constexpr std::uint64_t kPatience = 512, kWorthwhile = 32;
+// Looking costs an event a call: given up where so many moments an island led to less than one replay in so many.
+constexpr std::uint64_t kPatience = 2048, kWorthwhile = 32;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ bool Engine::followed(std::uint32_t g) const {
     if (i == program::kNone || islands_.list[i].groups.size() > kInnerGroups)
         return false;
     const std::uint32_t kind = islands_.list[i].kind;
-    return rehearsal_ || kind >= looked_.size() || looked_[kind].moments < kPatience ||
+    return rehearsal_ || kind >= looked_.size() || looked_[kind].moments < kPatience * islands_.of_kind[kind] ||
            looked_[kind].replays * kWorthwhile >= looked_[kind].moments;
 }
 

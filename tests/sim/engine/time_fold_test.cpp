@@ -89,7 +89,7 @@ TEST(TimeFold, RoundsOfALoopAreReplayed) {
     EXPECT_GE(result.replays, 18u) << "all rounds but the first, whose first wait of the loop is another, and one more";
     EngineOptions off;
     off.fold_time = false;
-    EXPECT_LT(result.events * 3, couple.b.run(off).events);
+    EXPECT_LT(result.events * 4, couple.b.run(off).events);
     EXPECT_EQ(result.period, 20 * (11 * 10 * kUs + 10 * (2 * kUs + 10 * kUs)));
 }
 
