@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "models/compute/math.hpp"
 #include "models/program/mix.hpp"
@@ -51,12 +52,27 @@ double normal_quantile(double p) {
 
 double mean_maximum(std::int64_t n) {
     constexpr double kFar = 9;  // nothing is below
-    return n <= 1 ? 0 : mean_maximum_above(-kFar, n) - kFar;
+    if (n <= 1)
+        return 0;
+    static thread_local std::map<std::int64_t, double> known;
+    const auto [at, fresh] = known.try_emplace(n, 0);
+    if (fresh)
+        at->second = mean_maximum_above(-kFar, n) - kFar;
+    return at->second;
 }
 
 std::uint32_t expected_slowest(double sigma, std::int64_t gpus) {
-    const double beyond = sigma > 0 ? sigma * mean_maximum_above(kMeanMaximumOf8, gpus) : 0;
-    return static_cast<std::uint32_t>(65536 + std::llround(65536 * beyond));
+    struct Answer {
+        double sigma = -1;
+        std::int64_t gpus = 0;
+        std::uint32_t slowness = 0;
+    };
+    static thread_local Answer last;  // a plan asks for one cluster thousands of times
+    if (last.sigma != sigma || last.gpus != gpus) {
+        const double beyond = sigma > 0 ? sigma * mean_maximum_above(kMeanMaximumOf8, gpus) : 0;
+        last = {sigma, gpus, static_cast<std::uint32_t>(65536 + std::llround(65536 * beyond))};
+    }
+    return last.slowness;
 }
 
 double kernel_noise(std::uint64_t seed, std::uint32_t eight, std::uint64_t count) {

@@ -29,7 +29,7 @@ std::vector<std::vector<ScheduleStep>> stage_orders(const TrainingPlan& plan, co
 class Compiler {
 public:
     Compiler(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software, const Cluster& cluster,
-             const ComputeModel& compute, const CommModel& comm)
+             const ComputeModel& compute, const CommModel& comm, const CompileOptions& options)
         : a_(a),
           plan_(plan),
           l_(plan.layout),
@@ -37,12 +37,15 @@ public:
           cluster_(cluster),
           compute_(compute),
           comm_(comm),
-          costs_(compute, software),
+          options_(options),
+          costs_(compute, software, options.prices),
           map_(plan.layout),
           book_(out_.program, cluster, comm) {}
 
     CompiledStep run(std::int64_t steps) {
         build_templates(steps);
+        if (options_.fits && !options_.fits(out_.stages))
+            return std::move(out_);
         place_ranks();
         price_calls();
         route_messages();
@@ -50,7 +53,7 @@ public:
         out_.program.costs = costs_.take();
         count_flops();
         // Larger jobs repeat what these have.
-        if (map_.world() > kMostValidated)
+        if (!options_.validate || map_.world() > kMostValidated)
             return std::move(out_);
         if (const std::string broken = program::validate(out_.program); !broken.empty())
             throw std::logic_error("compiled program: " + broken);
@@ -347,6 +350,7 @@ private:
     const Cluster& cluster_;
     const ComputeModel& compute_;
     const CommModel& comm_;
+    const CompileOptions& options_;
     CostBook costs_;
     RankMap map_;
     CompiledStep out_;
@@ -358,10 +362,10 @@ private:
 
 CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
                           const Cluster& cluster, const ComputeModel& compute, const CommModel& comm,
-                          std::int64_t steps) {
+                          std::int64_t steps, const CompileOptions& options) {
     if (cluster.gpu_count() != plan.layout.world())
         throw std::logic_error("layout and cluster differ in size");
-    return Compiler(a, plan, software, cluster, compute, comm).run(steps);
+    return Compiler(a, plan, software, cluster, compute, comm, options).run(steps);
 }
 
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,11 +41,19 @@ struct CompiledStep {
     double model_flops = 0, hardware_flops = 0;  ///< whole cluster, one step; attention in full
 };
 
+/// For callers that compile many layouts.
+struct CompileOptions {
+    KernelPrices* prices = nullptr;  ///< of `compute`, shared between compilations
+    /// Asked for the memory of the stages before ranks are placed; false: the step is left without ranks.
+    std::function<bool(const std::vector<StageSummary>&)> fits = nullptr;
+    bool validate = true;  ///< the program of a job small enough
+};
+
 /// steps: how often the step is repeated in the program at most. Preconditions: check_layout() passed and the cluster has
 /// layout.world() GPUs, with a PCIe link each where state is offloaded. Throws std::logic_error if the program breaks a rule of program::validate (our bug).
 CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
                           const Cluster& cluster, const ComputeModel& compute, const CommModel& comm,
-                          std::int64_t steps);
+                          std::int64_t steps, const CompileOptions& options = {});
 
 /// Memory of every stage alone, without pricing anything (for verdicts and hints).
 std::vector<StageSummary> stage_memory(const Architecture& a, const TrainingPlan& plan,

@@ -1,17 +1,25 @@
 #include "models/parallel/stage_emitter.hpp"
 
-#include <fmt/format.h>
-
 namespace fabricast::stage {
 
+// Of names a stage knows by their order of first use.
+std::uint32_t StageEmitter::name_of(std::string_view name) {
+    for (const std::uint32_t known : names_) {
+        if (p_.names[known] == name)
+            return known;
+    }
+    std::uint32_t id = 0;
+    while (id < p_.names.size() && p_.names[id] != name)
+        ++id;
+    names_.push_back(id);
+    return id;
+}
+
 std::uint32_t StageEmitter::label(std::string_view name, Account account, Phase phase, std::int64_t layer) {
-    const std::string key =
-        fmt::format("{}|{}|{}|{}|{}", name, static_cast<int>(account), static_cast<int>(phase), stage_, layer);
-    const auto [at, fresh] = labels_.try_emplace(key, static_cast<std::uint32_t>(p_.labels.size()));
+    const std::uint32_t id = name_of(name);
+    const auto [at, fresh] =
+        labels_.try_emplace(LabelKey{id, account, phase, layer}, static_cast<std::uint32_t>(p_.labels.size()));
     if (fresh) {
-        std::uint32_t id = 0;
-        while (id < p_.names.size() && p_.names[id] != name)
-            ++id;
         if (id == p_.names.size())
             p_.names.emplace_back(name);
         p_.labels.push_back(

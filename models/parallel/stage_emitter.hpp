@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "models/parallel/stage_builder.hpp"
@@ -53,6 +54,7 @@ protected:
           parts_(parts),
           p_(parts.program) {}
 
+    std::uint32_t name_of(std::string_view name);
     std::uint32_t label(std::string_view name, Account account, Phase phase, std::int64_t layer = -1);
     std::uint32_t push(Operation op);
     std::uint32_t open_repeat(std::int64_t count);
@@ -76,7 +78,9 @@ protected:
     ProgramParts parts_;
     program::Program& p_;
     program::Template t_;
-    std::map<std::string, std::uint32_t> labels_;
+    using LabelKey = std::tuple<std::uint32_t, Account, Phase, std::int64_t>;  ///< name, account, phase, layer
+    std::map<LabelKey, std::uint32_t> labels_;
+    std::vector<std::uint32_t> names_;  ///< used by this stage: indices into p_.names
     std::vector<Kernel> segment_;
     std::vector<MemoryChange> memory_;
     LayerPasses passes_;  ///< layer passes in the open segment

@@ -253,22 +253,11 @@ public:
             out_.links.push_back(demands_.links()[number]);
             out_.capacity.push_back(capacity_[index(demands_.links()[number])]);
         }
-        out_.program = {.templates = p_.templates,
-                        .ranks = std::move(ranks_),
-                        .costs = p_.costs,
-                        .calls = p_.calls,
-                        .plans = p_.plans,
-                        .groups = std::move(groups_),
-                        .batches = p_.batches,
-                        .routes = std::move(routes_),
-                        .transfers = p_.transfers,
-                        .durations = p_.durations,
-                        .sources = p_.sources,
-                        .fetches = p_.fetches,
-                        .demands = std::move(folded_),
-                        .alone = std::move(alone_),
-                        .labels = p_.labels,
-                        .names = p_.names};
+        out_.program.ranks = std::move(ranks_);
+        out_.program.groups = std::move(groups_);
+        out_.program.routes = std::move(routes_);
+        out_.program.demands = std::move(folded_);
+        out_.program.alone = std::move(alone_);
         out_.examples = std::move(rank_.example);
         out_.class_of = std::move(rank_.of);
         return std::move(out_);
@@ -403,12 +392,59 @@ std::vector<std::vector<std::uint32_t>> sole_demands(const Program& program) {
 
 }  // namespace
 
-Folded fold(const Program& program, std::span<const Rate> capacity) {
+namespace {
+
+// All but what folding makes anew.
+Folded fold_ranks(const Program& program, std::span<const Rate> capacity) {
     const FlatDemands demands(program.demands, capacity, sole_demands(program));
     Refinement refinement(program, capacity, demands);
     const int rounds = refinement.run();
     Folded out = Quotient(program, capacity, demands, refinement).build();
     out.rounds = rounds;
+    return out;
+}
+
+}  // namespace
+
+void move_common(Program& from, Program& to) {
+    to.templates = std::move(from.templates);
+    to.costs = std::move(from.costs);
+    to.calls = std::move(from.calls);
+    to.plans = std::move(from.plans);
+    to.batches = std::move(from.batches);
+    to.transfers = std::move(from.transfers);
+    to.durations = std::move(from.durations);
+    to.sources = std::move(from.sources);
+    to.fetches = std::move(from.fetches);
+    to.labels = std::move(from.labels);
+    to.names = std::move(from.names);
+}
+
+Folded fold(const Program& program, std::span<const Rate> capacity) {
+    Folded out = fold_ranks(program, capacity);
+    Program common = {.templates = program.templates,
+                      .ranks = {},
+                      .costs = program.costs,
+                      .calls = program.calls,
+                      .plans = program.plans,
+                      .groups = {},
+                      .batches = program.batches,
+                      .routes = {},
+                      .transfers = program.transfers,
+                      .durations = program.durations,
+                      .sources = program.sources,
+                      .fetches = program.fetches,
+                      .demands = {},
+                      .alone = {},
+                      .labels = program.labels,
+                      .names = program.names};
+    move_common(common, out.program);
+    return out;
+}
+
+Folded fold(Program&& program, std::span<const Rate> capacity) {
+    Folded out = fold_ranks(program, capacity);
+    move_common(program, out.program);
     return out;
 }
 

@@ -42,5 +42,8 @@ struct Folded {
 /// capacity: one entry a link, > 0. The program must be valid. Throws std::logic_error when the partition found is not
 /// equitable (our bug).
 Folded fold(const Program& program, std::span<const Rate> capacity);
+/// Takes from the program what both have in common (templates, costs, calls ...), which move_common() can put back.
+Folded fold(Program&& program, std::span<const Rate> capacity);
+void move_common(Program& from, Program& to);
 
 }  // namespace fabricast::program

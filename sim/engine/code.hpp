@@ -23,7 +23,18 @@ inline constexpr int kMaxDepth = 4;
 enum class StreamState : std::uint8_t { ready, blocked, active, halted };
 
 struct Instruction {
-    enum class Kind : std::uint8_t { compute, collective, p2p_batch, transfer, host, timer, step_end, fetch, loop_end, halt };
+    enum class Kind : std::uint8_t {
+        compute,
+        collective,
+        p2p_batch,
+        transfer,
+        host,
+        timer,
+        step_end,
+        fetch,
+        loop_end,
+        halt
+    };
     Kind kind = Kind::halt;
     std::uint8_t level = 0;  ///< loop_end: which loop counter
     bool host_sync = false;

@@ -102,6 +102,7 @@ void Engine::bind(std::span<const Rate> capacity) {
     }
     first_transfer_ = first_channel_ + static_cast<std::uint32_t>(channels_.size());
     scheduled_.resize(first_transfer_ + streams_.size());
+    find_lone_groups();
     queue_.reserve(ranks * 2 + 1024);
     bind_sources();
     for (std::uint32_t c = 0; c < options_.changes.size(); ++c)
@@ -145,7 +146,9 @@ void Engine::run_instant() {
     do {
         const Event event = queue_.top();
         queue_.pop();
-        if (!stale(event))
+        if (stale(event))
+            put_off(event);
+        else
             dispatch(event);
     } while (!queue_.empty() && queue_.top().time == now_);
     solve_network();
@@ -155,23 +158,41 @@ void Engine::run_instant() {
 // True when what the event announced was put off, or happened, since.
 bool Engine::stale(const Event& event) const {
     if (event.kind() == EventClass::compute_end)
-        return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version();
+        return !ranks_[event.id()].computing || ranks_[event.id()].version != event.version() ||
+               ranks_[event.id()].ends > event.time;
     if (event.kind() != EventClass::activity_end)
         return false;
     if (event.id() == Network::kTick)
         return network_.version(Network::kTick) != event.version();
     const Scheduled& at = scheduled_[event.id()];
+    if (at.activity == kLone)
+        return at.version != event.version();
     return at.version != event.version() || network_.version(at.activity) != at.seen;
 }
 
 // Moves the clock to the next event that still holds; false when there is none.
 bool Engine::next_instant() {
-    while (!queue_.empty() && stale(queue_.top()))
+    while (!queue_.empty()) {
+        const Event event = queue_.top();
+        if (!stale(event)) {
+            now_ = event.time;
+            return true;
+        }
         queue_.pop();
-    if (queue_.empty())
-        return false;
-    now_ = queue_.top().time;
-    return true;
+        put_off(event);
+    }
+    return false;
+}
+
+// A segment that was slowed ends later than its event says; where it was slowed and sped up again, once for all of that.
+void Engine::put_off(const Event& event) {
+    if (event.kind() != EventClass::compute_end)
+        return;
+    RankState& r = ranks_[event.id()];
+    if (!r.computing || r.version != event.version())
+        return;
+    r.announced = r.ends;
+    queue_.push({r.ends, EventClass::compute_end, event.id(), r.version});
 }
 
 void Engine::dispatch(const Event& event) {
@@ -316,9 +337,11 @@ void Engine::complete(std::uint32_t rank, std::uint8_t stream) {
     RankState& r = ranks_[rank];
     Stream& s = streams_[r.first_stream + stream];
     const Instruction& in = r.code->instructions[s.counter];
-    if (step_fingerprint_.size() <= r.step)
-        step_fingerprint_.resize(r.step + 1, 0);
-    step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
+    if (!options_.brief) {
+        if (step_fingerprint_.size() <= r.step)
+            step_fingerprint_.resize(r.step + 1, 0);
+        step_fingerprint_[r.step] += r.copies * mix(finish_constant(r.code->tmpl, in.operation, s.started, now_));
+    }
     if (rehearsal_)
         follow_finish(rank, s, in);
     if (recording_) {
@@ -366,11 +389,23 @@ void Engine::own(Network::Id id, const ActivityOwner& owner) {
         owners_.resize(id + 1);
     owners_[id] = owner;
     scheduled_[owner.place].activity = id;
+    if (network_.solve_alone(id, now_))
+        schedule(id);
+}
+
+void Engine::schedule(Network::Id id) {
+    Scheduled& at = scheduled_[owners_[id].place];
+    at.seen = network_.version(id);
+    queue_.push({network_.finish(id), EventClass::activity_end, owners_[id].place, ++at.version});
 }
 
 void Engine::end_activity(std::uint32_t place) {
     const Network::Id id = scheduled_[place].activity;
     ++scheduled_[place].version;
+    if (id == kLone) {
+        finish_collective(scheduled_[place].group);
+        return;
+    }
     const ActivityOwner owner = owners_[id];
     const bool slowed = network_.was_slowed(id);
     ending_late_ = network_.lateness(id);
@@ -401,9 +436,7 @@ void Engine::solve_network() {
             queue_.push({network_.finish(id), EventClass::activity_end, id, network_.version(id)});
             continue;
         }
-        Scheduled& at = scheduled_[owners_[id].place];
-        at.seen = network_.version(id);
-        queue_.push({network_.finish(id), EventClass::activity_end, owners_[id].place, ++at.version});
+        schedule(id);
     }
 #ifndef NDEBUG
     const std::string broken = network_.validate();

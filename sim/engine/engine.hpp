@@ -103,6 +103,9 @@ struct EngineOptions {
         /// Standard normal, by seed, group of ranks and segment (models/compute/spread.hpp).
         double (*draw)(std::uint64_t seed, std::uint32_t group, std::uint64_t segment) = nullptr;
     } noise = {};
+    /// Period and accounts alone: no fingerprint, and a step that ends with receives posted for the next, which nobody
+    /// answers before, and otherwise idle, is as one from an idle start (where they are posted in its first instant).
+    bool brief = false;
 };
 
 enum class Outcome : std::uint8_t { done, deadlock, mismatch, overdue, transport };
@@ -160,7 +163,8 @@ private:
         std::uint32_t active = 0;  ///< operations in flight, bit mask of streams
         // compute in flight
         Picoseconds begun = 0, compute_from = 0, updated = 0, host_floor = 0, work = 0, unfloored = 0;
-        __int128 remaining = 0;  ///< ps at 1/65536 speed
+        Picoseconds ends = 0, announced = 0;  ///< as things stand; the time of its event, not later
+        __int128 remaining = 0;               ///< ps at 1/65536 speed
         std::uint32_t speed = program::kFullSpeed, version = 0, cost = 0, slowness = program::kFullSpeed;
         std::uint32_t segments = 0;  ///< begun, where their times are drawn
         std::uint32_t copies = 1;
@@ -234,6 +238,7 @@ private:
     void fetch(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     void note_taken(std::uint32_t rank, const Instruction& in);
     bool stale(const Event& event) const;
+    void put_off(const Event& event);
     void dispatch(const Event& event);
     void run_rank(std::uint32_t rank);
     void advance(std::uint32_t rank, std::uint8_t stream);
@@ -263,6 +268,9 @@ private:
 
     void arrive(std::uint32_t rank, std::uint8_t stream, const Instruction& in);
     void start_moving(std::uint32_t group);
+    void find_lone_groups();
+    bool moves_alone(std::uint32_t group);
+    bool followed(std::uint32_t group) const;
     void start_activities(std::uint32_t group);
     void finish_collective(std::uint32_t group);
     void settle_waits(const GroupState& state);
@@ -321,9 +329,22 @@ private:
     void replay_record(std::uint32_t passage, const Arrival& any, const Instruction& in, Picoseconds end);
 
     void own(Network::Id id, const ActivityOwner& owner);
+    void schedule(Network::Id id);
     void end_activity(std::uint32_t place);
     void end_step(std::uint32_t rank);
+    /// A member of a collective as it met the others in the first step; a border between two collectives has no slot.
+    struct Meeting {
+        std::uint32_t slot = program::kNone;
+        std::uint32_t rank : 31 = 0, last : 1 = 0;  ///< last: arrived last
+        Picoseconds waited = 0;                     ///< that settle_waits put into an account
+        Picoseconds bubble = 0;                     ///< of the rank since the group last met
+    };
+    static constexpr std::size_t kMostMeetings = 4'000'000;
+    bool keeps_meeting(const GroupState& state);
+    void keep_meeting(const Arrival& arrival, Picoseconds waited);
+    void as_if_repeated(EngineResult& out) const;
     std::uint64_t in_flight(std::uint32_t rank) const;
+    bool awaits_first(std::uint32_t rank, std::uint8_t stream, const Instruction& in) const;
     bool host_repeats(std::uint32_t rank, const StepBoundary* before, const StepBoundary& after) const;
     bool settled();
     void solve_network();
@@ -368,9 +389,15 @@ private:
         Network::Id activity = 0;
         std::uint32_t version = 0;  ///< of the event that holds
         std::uint32_t seen = 0;     ///< version of the activity when that event was made
+        std::uint32_t group = 0;    ///< of kLone
     };
     std::vector<Scheduled> scheduled_;
-    std::vector<std::uint32_t> first_scheduled_;  ///< by group
+    /// Groups whose links are theirs alone: a call with one activity takes what it takes, and the network need not know.
+    static constexpr Network::Id kLone = ~Network::Id{0};
+    static constexpr Picoseconds kNotYet = -1;
+    std::vector<bool> lone_;                           ///< by group
+    std::vector<std::vector<Picoseconds>> lone_time_;  ///< [group][call], once it is known
+    std::vector<std::uint32_t> first_scheduled_;       ///< by group
     std::uint32_t first_channel_ = 0, first_transfer_ = 0;
     std::vector<std::uint32_t> dirty_ranks_;
     std::vector<StepBoundary> boundaries_;
@@ -385,8 +412,15 @@ private:
     std::vector<Passage> passages_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, PassageList> passages_from_;  ///< (kind, instruction of the call)
     std::uint64_t replays_ = 0;
+    struct Looked {
+        std::uint64_t moments = 0, replays = 0;
+    };
+    std::vector<Looked> looked_;  ///< by kind of island
     bool periodic_ = false;
     std::vector<std::uint64_t> step_fingerprint_;
+    std::vector<Meeting> meetings_;                         ///< with `brief`
+    std::vector<std::size_t> kept_meeting_, kept_waiting_;  ///< by slot, by rank: of meetings_, the latest + 1
+    mutable bool awaited_first_ = false;                    ///< some receive was taken as one of the idle start
     std::uint64_t events_ = 0;
     std::uint32_t trigger_ = program::kNone;  ///< record whose end is being processed
     bool recording_ = false;                  ///< causes are followed at all

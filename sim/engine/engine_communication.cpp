@@ -49,9 +49,12 @@ void Engine::settle_waits(const GroupState& state) {
         if (stream_of(arrival.rank, arrival.stream).started == now_)
             bubble = std::min(bubble, arrival.bubble);
     }
+    const bool kept = keeps_meeting(state);
     for (const Arrival& arrival : state.arrivals) {
         ledger_.charge(arrival.rank, now_);
         const Picoseconds waited = ledger_.waited(arrival.rank) - arrival.waited;
+        if (kept)
+            keep_meeting(arrival, waited);
         if (waited != 0) {
             const Picoseconds of_bubble =
                 ledger_.settle_waiting(arrival.rank, Account::bubble, std::min(waited, bubble));
@@ -89,7 +92,63 @@ void Engine::start_moving(std::uint32_t g) {
         drop_record(state.cause);
         state.cause = program::kNone;
     }
-    queue_.push({now_ + state.latency, EventClass::latency_end, g});
+    if (!moves_alone(g))
+        queue_.push({now_ + state.latency, EventClass::latency_end, g});
+}
+
+void Engine::find_lone_groups() {
+    lone_.assign(program_.groups.size(), false);
+    if (!options_.fold_time || options_.quantum > 0 || options_.patience > 0 || !options_.changes.empty())
+        return;
+    constexpr std::uint32_t kShared = program::kNone - 1;
+    std::vector<std::uint32_t> user;  // by link: the group, kShared, or kNone
+    const auto use = [&](std::uint32_t demand, std::uint32_t who) {
+        for (const LinkUse& one : demands_[demand]) {
+            if (user.size() <= index(one.link))
+                user.resize(index(one.link) + 1, program::kNone);
+            std::uint32_t& known = user[index(one.link)];
+            known = known == program::kNone || known == who ? who : kShared;
+        }
+    };
+    for (std::uint32_t g = 0; g < program_.groups.size(); ++g) {
+        for (const std::uint32_t demand : program_.groups[g].demands)
+            use(demand, g);
+    }
+    for (const program::Route& route : program_.routes)
+        use(route.demand, kShared);
+    for (std::uint32_t g = 0; g < program_.groups.size(); ++g) {
+        const std::vector<std::uint32_t>& own = program_.groups[g].demands;
+        lone_[g] = std::all_of(own.begin(), own.end(), [&](std::uint32_t demand) {
+            return std::all_of(demands_[demand].begin(), demands_[demand].end(),
+                               [&](const LinkUse& one) { return user[index(one.link)] == g; });
+        });
+    }
+    lone_time_.resize(program_.groups.size());
+}
+
+// Where nothing else can be on the links of a group, and nobody looks at the moment at which its data begin to move, the
+// end of a call is known when it begins.
+bool Engine::moves_alone(std::uint32_t g) {
+    GroupState& state = groups_[g];
+    if (!lone_[g] || state.plan->activities.size() != 1 || state.plan->activities.front().work == 0 || followed(g))
+        return false;
+    std::vector<Picoseconds>& times = lone_time_[g];
+    if (times.empty())
+        times.resize(program_.calls.size(), kNotYet);
+    Picoseconds& time = times[state.call];
+    if (time == kNotYet) {
+        const program::Activity& activity = state.plan->activities.front();
+        time = Network::duration(activity.work,
+                                 network_.lone_rate(demands_[program_.groups[g].demands[activity.demand_class]],
+                                                    activity.weight, activity.cap));
+    }
+    const std::uint32_t place = first_scheduled_[g];
+    Scheduled& at = scheduled_[place];
+    at.activity = kLone;
+    at.group = g;
+    state.pending = 1;
+    queue_.push({now_ + state.latency + time, EventClass::activity_end, place, ++at.version});
+    return true;
 }
 
 void Engine::start_activities(std::uint32_t g) {

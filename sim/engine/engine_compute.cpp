@@ -23,7 +23,7 @@ void Engine::start_compute(std::uint32_t rank, const Instruction& in) {
     r.updated = r.compute_from;
     r.computing = true;
     r.speed = 0;
-    r.unfloored = INT64_MAX;
+    r.unfloored = r.announced = INT64_MAX;
     ledger_.computing(rank, true, now_);
     update_speed(rank);
 }
@@ -55,7 +55,11 @@ void Engine::update_speed(std::uint32_t rank) {
     r.speed = speed;
     const __int128 left = r.remaining + speed - 1;
     r.unfloored = r.updated + static_cast<Picoseconds>(speed == program::kFullSpeed ? left >> 16 : left / speed);
-    queue_.push({std::max(r.unfloored, r.host_floor), EventClass::compute_end, rank, ++r.version});
+    r.ends = std::max(r.unfloored, r.host_floor);
+    if (r.ends >= r.announced)
+        return;
+    r.announced = r.ends;
+    queue_.push({r.ends, EventClass::compute_end, rank, ++r.version});
 }
 
 void Engine::update_speeds() {

@@ -13,22 +13,38 @@ namespace {
 constexpr std::size_t kVariants = 8;  ///< passages from one instruction, at most
 constexpr std::uint32_t kVain = 2;    ///< rehearsals without a passage after which no more are made there
 constexpr std::size_t kInnerGroups = 32;
+// Looking costs an event a call: given up where so many moments an island led to less than one replay in so many.
+constexpr std::uint64_t kPatience = 2048, kWorthwhile = 32;
 
 }  // namespace
 
 // ---- quiet moments -------------------------------------------------------------------------------------------------
 
-// The latency of a call of group g has passed. True when what follows was replayed and the call is over.
-bool Engine::replayed(std::uint32_t g) {
+// Calls of group g may stand at quiet moments, and moments like these led to something so far.
+bool Engine::followed(std::uint32_t g) const {
     if (islands_.list.empty())
         return false;
     const std::uint32_t i = islands_.of_group[g];
     if (i == program::kNone || islands_.list[i].groups.size() > kInnerGroups)
         return false;
+    const std::uint32_t kind = islands_.list[i].kind;
+    return rehearsal_ || kind >= looked_.size() || looked_[kind].moments < kPatience * islands_.of_kind[kind] ||
+           looked_[kind].replays * kWorthwhile >= looked_[kind].moments;
+}
+
+// The latency of a call of group g has passed. True when what follows was replayed and the call is over.
+bool Engine::replayed(std::uint32_t g) {
+    if (!followed(g))
+        return false;
+    const std::uint32_t i = islands_.of_group[g];
     const Arrival& any = groups_[g].arrivals.front();
     const std::uint32_t kind = islands_.list[i].kind, counter = stream_of(any.rank, any.stream).counter;
     // Worth it where it will come by again: on islands like this one, or in the next round of a loop inside the step.
     const bool again = islands_.of_kind[kind] > 1 || ranks_[any.rank].code->recurs[counter];
+    if (!rehearsal_) {
+        looked_.resize(islands_.of_kind.size());
+        ++looked_[kind].moments;
+    }
     if (!again || !quiet(g))
         return false;
     if (rehearsal_) {
@@ -40,6 +56,7 @@ bool Engine::replayed(std::uint32_t g) {
     for (const std::uint32_t passage : list.passages) {
         if (!recurs(passages_[passage], g))
             continue;
+        ++looked_[kind].replays;
         replay(passage, g);
         return true;
     }
@@ -53,6 +70,7 @@ bool Engine::replayed(std::uint32_t g) {
     list.passages.push_back(static_cast<std::uint32_t>(passages_.size()));
     passages_.push_back(std::move(passage));
     assert(recurs(passages_.back(), g));
+    ++looked_[kind].replays;
     replay(list.passages.back(), g);
     return true;
 }
@@ -271,6 +289,8 @@ void Engine::move_streams(const Passage& p, const RankState& r) {
 }
 
 void Engine::add_marks(const Passage& p, const Island& island, std::uint32_t g) {
+    if (options_.brief)
+        return;
     const Arrival& any = groups_[g].arrivals.front();
     const RankState& r = ranks_[any.rank];
     const std::uint32_t operation = r.code->instructions[stream_of(any.rank, any.stream).counter].operation;

@@ -61,11 +61,93 @@ std::uint64_t Engine::in_flight(std::uint32_t rank) const {
             (r.wake & bit(stream)) != 0 && s.state == StreamState::blocked && unmet_wait(r, s, in).needed == 0;
         if (s.state != StreamState::active && !starts)
             continue;
+        if (options_.brief && s.state == StreamState::active && awaits_first(rank, stream, in)) {
+            awaited_first_ = true;
+            continue;
+        }
         const Picoseconds since = starts ? 0 : now_ - s.started;
         hash += mix(mix((static_cast<std::uint64_t>(stream) << 32 | in.operation) + 0x9e3779b97f4a7c15ull) ^
                     static_cast<std::uint64_t>(since));
     }
     return hash;
+}
+
+// A receive with which the stream begins a step, and that nobody has answered.
+bool Engine::awaits_first(std::uint32_t rank, std::uint8_t stream, const Instruction& in) const {
+    const Code& code = *ranks_[rank].code;
+    if (replays_ > 0 || meetings_.size() >= kMostMeetings || in.kind != Instruction::Kind::p2p_batch ||
+        in.wait_count != 0 || &in != &code.instructions[code.entry[stream]] ||
+        program_.batches[in.payload].halves.empty())
+        return false;
+    for (const program::MessageHalf& half : program_.batches[in.payload].halves) {
+        const std::uint32_t c = receive_channel_[first_peer_[rank] + half.peer_slot];
+        if (half.is_send || c == program::kNone || channels_[c].slots > 0 ||
+            channels_[c].receive.rank == program::kNone || channels_[c].send.rank != program::kNone)
+            return false;
+    }
+    return true;
+}
+
+// Meetings without waiting move no time; they only begin anew what is told of the group, if anything moved since.
+bool Engine::keeps_meeting(const GroupState& state) {
+    if (!options_.brief || steps_done_ > 0 || replays_ > 0 || rehearsal_ || meetings_.size() >= kMostMeetings)
+        return false;
+    kept_meeting_.resize(groups_of_.size(), 0);
+    kept_waiting_.resize(ranks_.size(), 0);
+    bool kept = false;
+    for (const Arrival& arrival : state.arrivals) {
+        ledger_.charge(arrival.rank, now_);
+        kept = kept || kept_meeting_[arrival.slot] <= kept_waiting_[arrival.rank] ||
+               ledger_.waited(arrival.rank) != arrival.waited;
+    }
+    if (kept)
+        meetings_.emplace_back();
+    return kept;
+}
+
+void Engine::keep_meeting(const Arrival& arrival, Picoseconds waited) {
+    if (waited != 0)
+        kept_waiting_[arrival.rank] = meetings_.size();
+    Meeting one;
+    one.slot = arrival.slot;
+    one.rank = arrival.rank & 0x7FFFFFFFu;
+    one.last = stream_of(arrival.rank, arrival.stream).started == now_;
+    one.waited = std::min(waited, ledger_.buckets(arrival.rank)[Ledger::kWaitingMembers]);
+    one.bubble = arrival.bubble;
+    meetings_.push_back(one);
+    kept_meeting_[arrival.slot] = meetings_.size();
+}
+
+// The first step as the next one would be: who waited is told from the bubble since a group last met (settle_waits), and
+// what the first step began with as none is what it leaves behind.
+void Engine::as_if_repeated(EngineResult& out) const {
+    std::vector<Picoseconds> more(ranks_.size(), 0);  // bubble, up to the meeting at hand
+    std::vector<Picoseconds> met(groups_of_.size());  // `more` when the group last met
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+        const std::uint32_t end =
+            rank + 1 < ranks_.size() ? first_group_[rank + 1] : static_cast<std::uint32_t>(groups_of_.size());
+        for (std::uint32_t slot = first_group_[rank]; slot < end; ++slot)
+            met[slot] = bubble_before_[slot] - ledger_.amount(rank, Account::bubble);
+    }
+    for (std::size_t at = 0; at < meetings_.size();) {
+        std::size_t end = ++at;
+        Picoseconds before = INT64_MAX, now = INT64_MAX;
+        for (; end < meetings_.size() && meetings_[end].slot != program::kNone; ++end) {
+            const Meeting& one = meetings_[end];
+            if (!one.last)
+                continue;
+            before = std::min(before, one.bubble);
+            now = std::min(now, one.bubble + more[one.rank] - met[one.slot]);
+        }
+        for (; at < end; ++at) {
+            const Meeting& one = meetings_[at];
+            const Picoseconds shift = std::min(now, one.waited) - std::min(before, one.waited);
+            out.accounts[one.rank][static_cast<std::size_t>(Account::bubble)] += shift;
+            out.accounts[one.rank][static_cast<std::size_t>(Account::straggler)] -= shift;
+            more[one.rank] += shift;
+            met[one.slot] = more[one.rank];
+        }
+    }
 }
 
 // True when the CPU delays the next step as it did this one: it leads by the same time, or its lead grew and already
@@ -127,6 +209,8 @@ EngineResult Engine::result() {
                 out.accounts[rank][a] = last.accounts[rank][a] - (before ? before->accounts[rank][a] : 0);
             }
         }
+        if (awaited_first_ && steps_done_ == 1 && periodic_)
+            as_if_repeated(out);
     } else {
         for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
             ledger_.charge(rank, now_);

@@ -132,6 +132,7 @@ void Network::put_back(Pending pending) {
 void Network::set_capacity(LinkId link, Rate capacity) {
     assert(capacity > 0);
     links_[index(link)].capacity = capacity;
+    links_[index(link)].lone_demand = 0;
     links_[index(link)].dirty = true;
     dirty_links_.push_back(static_cast<std::uint32_t>(index(link)));
 }

@@ -63,6 +63,9 @@ public:
     /// weight >= 1; cap 0 = none. Takes effect at the next solve(). work > 0.
     /// `alone` = alone_rate(demand, cap), kept by callers that start the same demand often.
     Id start(std::span<const LinkUse> demand, Bytes work, std::uint32_t weight, Rate cap, Rate alone, Picoseconds now);
+    /// What a solve would find for the activity started last where its links carry nobody else: it has its rate at once,
+    /// counts as solved, and its finish() holds as those that solve() returns. False where there are others, or a quantum.
+    bool solve_alone(Id id, Picoseconds now);
     /// Removes an activity, finished or not. Takes effect at the next solve().
     void remove(Id id);
     /// Changes a link's capacity (> 0) from the next solve() on.
@@ -103,6 +106,8 @@ public:
 
     /// Rate of a demand alone on the network: min over links of capacity / coefficient, and cap.
     Rate alone_rate(std::span<const LinkUse> demand, Rate cap) const;
+    /// What solve_alone() finds: the rate of an activity that has links of these to itself.
+    Rate lone_rate(std::span<const LinkUse> demand, std::uint32_t weight, Rate cap) const;
     /// Picoseconds to move work bytes at a rate, rounded up.
     static Picoseconds duration(Bytes work, Rate rate);
 
@@ -154,10 +159,13 @@ private:
         Wide room = 0;             ///< scratch of one solve
         std::uint32_t mark = 0;
         bool saturated = false, next_saturated = false, dirty = false;
+        std::int64_t lone_demand = 0;  ///< of the activity that had the link to itself last, 0: none
+        Wide lone_level = 0;           ///< its level then
     };
     struct Level {
         Wide value;
-        std::uint32_t link;  ///< or kCap + index for an activity's cap
+        std::uint32_t link;   ///< or kCap + index for an activity's cap
+        std::int64_t demand;  ///< of the link when its level was this; where levels are scanned
     };
     // max_min.cpp: rates
     std::span<Use> uses(Id id) { return {uses_.data() + demands_[id].first, demands_[id].count}; }
@@ -167,6 +175,9 @@ private:
     void close_over_saturated();
     void touch_all();
     void fill();
+    void fill_by_scan();
+    void fill_by_heap();
+    void freeze_tied(Wide level);
     bool fill_single(Id id);
     static Wide level_of(const Link& link);
     void freeze(Id id, Wide level);

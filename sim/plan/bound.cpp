@@ -52,7 +52,7 @@ BoundBook::Piece BoundBook::measure(const TrainingPlan& narrow, std::int64_t sta
         plan.global_batch = (n + 1) * plan.micro_batch * plan.layout.dp;
         program::Program program;
         std::vector<CallInfo> calls;
-        CostBook costs(cluster_.compute(), s.software);
+        CostBook costs(cluster_.compute(), s.software, &cluster_.prices());
         const auto order = schedule_steps(plan.layout.schedule, stage, plan.layout.pp, 1, n + 1,
                                           overlaps_messages(plan.layout, s.software), s.software.forwards_first);
         build_stage(s.model, plan, s.software, stage, order, 1, {program, calls, costs});

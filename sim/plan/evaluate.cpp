@@ -28,16 +28,21 @@ Evaluation evaluate(const PlanCluster& cluster, const TrainingPlan& plan) {
     Scenario s = cluster.scenario();
     s.training = plan;
     Evaluation out;
-    const std::vector<StageSummary> stages = stage_memory(s.model, plan, s.software, cluster.compute());
-    const FullestStage fullest = fullest_stage(stages);
-    out.stage = fullest.stage;
-    out.memory = fullest.total;
     out.capacity = s.gpu.memory_mib << 20;
-    const auto host = static_cast<Bytes>(s.node.host_memory_bytes);
-    out.fits = out.memory <= out.capacity && (!plan.offload.active() || host == 0 || on_host(s, stages) <= host);
+    CompileOptions compiling;
+    compiling.prices = &cluster.prices();
+    compiling.validate = false;  // `run` does
+    compiling.fits = [&](const std::vector<StageSummary>& stages) {
+        const FullestStage fullest = fullest_stage(stages);
+        out.stage = fullest.stage;
+        out.memory = fullest.total;
+        const auto host = static_cast<Bytes>(s.node.host_memory_bytes);
+        out.fits = out.memory <= out.capacity && (!plan.offload.active() || host == 0 || on_host(s, stages) <= host);
+        return out.fits;
+    };
+    PricedStep priced = price_step(s, cluster.compute(), cluster.cluster(), cluster.comm(), {}, compiling);
     if (!out.fits)
         return out;
-    PricedStep priced = price_step(s, cluster.compute(), cluster.cluster(), cluster.comm());
     out.failure = std::move(priced.failure);
     out.events = priced.events;
     if (out.failure.empty())

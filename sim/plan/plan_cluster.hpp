@@ -1,5 +1,5 @@
 // What the layouts of one cluster share: the scenario with this cluster, its models of compute and communication, the links.
-// Built once; evaluations only read it, from any thread.
+// Built once; evaluations only read it, from any thread, but for prices of kernels that they share.
 //
 // A plan's clusters are the product of gpus, node, nic, oversubscription and precision (sim/scenario/plan_spec.hpp); each is
 // the scenario file read again with these keys set, so that presets and checks are those of `run`.
@@ -11,6 +11,7 @@
 
 #include "models/collectives/comm_model.hpp"
 #include "models/compute/compute_model.hpp"
+#include "models/parallel/cost_book.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "topologies/graph/cluster.hpp"
 
@@ -24,6 +25,7 @@ public:
     const ComputeModel& compute() const { return compute_; }
     const Cluster& cluster() const { return cluster_; }
     const CommModel& comm() const { return *comm_; }
+    KernelPrices& prices() const { return *prices_; }  ///< filled by evaluations; they change no result
     std::int64_t gpus() const { return std::int64_t{scenario_.nodes} * scenario_.node.gpus; }
     std::int64_t nvlink_domain() const;                            ///< GPUs that reach each other without the network
     double price() const { return scenario_.price_per_gpu_hour; }  ///< of a GPU-hour; 0: not known
@@ -37,6 +39,7 @@ private:
     ComputeModel compute_;
     Cluster cluster_;
     std::unique_ptr<CommModel> comm_;
+    std::unique_ptr<KernelPrices> prices_ = std::make_unique<KernelPrices>();
 };
 
 /// How the scenario was read: to read it again.

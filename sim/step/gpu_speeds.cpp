@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <set>
 #include <vector>
 
 #include "models/compute/spread.hpp"
@@ -66,16 +65,21 @@ namespace {
 
 // Groups of eight GPUs that meet in a call of the template, from the first rank that runs it.
 std::vector<std::int64_t> eights_of_calls(const program::Program& p, const program::Rank& rank) {
-    std::vector<std::int64_t> out(p.calls.size(), 1);
-    for (std::size_t call = 0; call < p.calls.size(); ++call) {
-        const std::uint16_t slot = p.calls[call].slot;
-        if (slot >= rank.groups.size() || rank.groups[slot] == program::kNone)
+    std::vector<std::int64_t> of_slot(rank.groups.size(), 1);
+    for (std::size_t slot = 0; slot < rank.groups.size(); ++slot) {
+        if (rank.groups[slot] == program::kNone)
             continue;
-        std::set<std::uint32_t> eights;
+        std::vector<std::uint32_t> eights;
         for (const std::uint32_t member : p.groups[rank.groups[slot]].members)
-            eights.insert(member / kJitterGpus);
-        out[call] = static_cast<std::int64_t>(eights.size());
+            if (eights.empty() || eights.back() != member / kJitterGpus)
+                eights.push_back(member / kJitterGpus);
+        std::sort(eights.begin(), eights.end());
+        of_slot[slot] = std::unique(eights.begin(), eights.end()) - eights.begin();
     }
+    std::vector<std::int64_t> out(p.calls.size(), 1);
+    for (std::size_t call = 0; call < p.calls.size(); ++call)
+        if (p.calls[call].slot < of_slot.size())
+            out[call] = of_slot[p.calls[call].slot];
     return out;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/step/price_step.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 #include "sim/step/gpu_speeds.hpp"
 #include "sim/step/step_faults.hpp"
@@ -8,22 +9,28 @@
 namespace fabricast {
 
 PricedStep price_step(const Scenario& s, const ComputeModel& compute, const Cluster& cluster, const CommModel& comm,
-                      const ForecastOptions& options) {
+                      const ForecastOptions& options, const CompileOptions& compiling) {
     PricedStep out;
     CompiledStep compiled;
     try {
-        compiled = compile_step(s.model, s.training, s.software, cluster, compute, comm, options.max_steps);
+        compiled = compile_step(s.model, s.training, s.software, cluster, compute, comm, options.max_steps, compiling);
     } catch (const std::invalid_argument& refused) {
         out.failure = refused.what();
         return out;
     }
+    out.stages = compiled.stages;
+    out.fits = !compiled.program.ranks.empty();
+    if (!out.fits)
+        return out;
     set_gpu_speeds(s, compiled.program);
     set_lateness(s, compiled.program);
     slow_by_faults(s, compiled.stage_of_rank, compiled.program);
     engine::EngineOptions engine_options;
     engine_options.fold_time = options.fold_time;
     engine_options.quantum = s.quantum;
-    const StepRun run = run_program(compiled.program, cluster.links().capacity, options.fold, engine_options);
+    engine_options.brief = true;
+    const StepRun run =
+        run_program(std::move(compiled.program), cluster.links().capacity, options.fold, engine_options);
     out.events = run.engine.events;
     if (run.engine.outcome != engine::Outcome::done) {
         out.failure = run.engine.message;

@@ -16,11 +16,13 @@ struct PricedStep {
     std::string failure;  ///< of the communication library or the engine; empty: `step` is filled
     StepResult step;
     std::uint64_t events = 0;
+    std::vector<StageSummary> stages;
+    bool fits = true;  ///< as `compiling.fits` said; false: not run
 };
 
-/// scenario.training is the layout; cluster and comm those of the scenario. Memory is not looked at.
+/// scenario.training is the layout; cluster and comm those of the scenario. Memory is looked at by `compiling.fits` alone.
 PricedStep price_step(const Scenario& scenario, const ComputeModel& compute, const Cluster& cluster,
-                      const CommModel& comm, const ForecastOptions& options = {});
+                      const CommModel& comm, const ForecastOptions& options = {}, const CompileOptions& compiling = {});
 
 /// Fullest stage of a layout.
 struct FullestStage {

@@ -29,5 +29,8 @@ struct StepRun {
 /// capacity: one entry a link. Precondition: program::validate(program) is empty.
 StepRun run_program(const program::Program& program, std::span<const Rate> capacity, bool fold,
                     engine::EngineOptions options = {});
+/// Leaves nothing of the program: spares a copy of its templates.
+StepRun run_program(program::Program&& program, std::span<const Rate> capacity, bool fold,
+                    engine::EngineOptions options = {});
 
 }  // namespace fabricast

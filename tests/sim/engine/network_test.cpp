@@ -140,7 +140,9 @@ TEST(NetworkSolver, EqualsTheReferenceOnRandomGraphs) {
     }
 }
 
+// Whether or not what starts on empty links is solved at once.
 TEST(NetworkSolver, IncrementalEqualsFreshToTheBit) {
+    int alone = 0;
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         RandomGraph graph(seed + 5000, seed % 2 == 0);
         Network network(graph.capacity);
@@ -152,6 +154,8 @@ TEST(NetworkSolver, IncrementalEqualsFreshToTheBit) {
                 if (kind < 5 || live.empty()) {
                     Flow flow = graph.draw_flow();
                     const Network::Id id = start(network, flow, round);  // moving a vector keeps its storage
+                    if (seed % 3 != 0)
+                        alone += network.solve_alone(id, round);
                     live[id] = std::move(flow);
                 } else if (kind < 8) {
                     const auto victim = std::next(live.begin(), graph.number(0, static_cast<int>(live.size()) - 1));
@@ -177,6 +181,7 @@ TEST(NetworkSolver, IncrementalEqualsFreshToTheBit) {
             }
         }
     }
+    EXPECT_GT(alone, 500);
 }
 
 TEST(NetworkSolver, OrderOfStartDoesNotMatter) {
