@@ -89,9 +89,9 @@ struct EngineOptions {
     bool record_timeline = false;    ///< keep every record (56 bytes an operation)
     bool track_path = false;         ///< keep the chains of causes that are still alive: EngineResult::path
     bool stop_when_periodic = true;  ///< false: run the whole program
-    bool fold_time = true;           ///< replay what recurs (passage.hpp): the same result, except counts of the engine
-    std::uint32_t window_from = 0;   ///< > 0: accounts and period of all steps behind so many, not of the last alone
-    Picoseconds patience = 0;        ///< a wait for members or messages that lasts longer ends the run; 0: endless
+    bool fold_time = true;          ///< replay what recurs (passage.hpp), spare lone calls: the same, except for counts
+    std::uint32_t window_from = 0;  ///< > 0: accounts and period of all steps behind so many, not of the last alone
+    Picoseconds patience = 0;       ///< a wait for members or messages that lasts longer ends the run; 0: endless
     std::vector<Change> changes = {};  ///< in order of time; the program must not be folded
     bool keep_step_ends = false;       ///< EngineResult::step_ends
     /// Draws the time of every segment: work W has the standard deviation sigma sqrt(W), shared by ranks_together ranks in
