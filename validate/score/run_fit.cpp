@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "models/compute/spread.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/score/run_score_rules.hpp"
 
@@ -56,6 +57,9 @@ constexpr Constant kConstants[] = {
      [](const Scenario& s) { return s.software.tp_hidden_fraction > 0 && s.training.layout.tp > 1; },
      [](Scenario& s, double f) { s.software.tp_hidden_fraction = std::min(0.95, s.software.tp_hidden_fraction * f); },
      0.3, 1.5},
+    {"kernel jitter", "rows of several groups of 8 GPUs",
+     [](const Scenario& s) { return std::int64_t{s.nodes} * s.node.gpus > kJitterGpus; },
+     [](Scenario& s, double f) { s.kernel_jitter *= f; }, 0.3, 2},
 };
 constexpr double kNudge = 1.1;
 constexpr double kPull = 0.3;                      ///< cost of (ln factor)^2, a row that sees it
