@@ -9,6 +9,9 @@ namespace {
 struct Whole : testing::TestWithParam<const std::string*> {};
 
 TEST_P(Whole, BoundIsBelowEveryRunAndTheBestAreNeverCut) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "spaces simulated whole: Release only";
+#endif
     PlanRequest request = request_of(*GetParam());
     request.search.prune = false;
     const PlanResult all = make_plan(request);

@@ -11,6 +11,9 @@ namespace {
 struct Layouts : testing::TestWithParam<const std::string*> {};
 
 TEST_P(Layouts, ShortAndWholeRunsAgreeToThePicosecond) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "spaces simulated whole: Release only";
+#endif
     const PlanRequest request = request_of(*GetParam());
     const Scenario scenario = request.source.load({});
     const auto clusters = plan_clusters(request.source, scenario.plan);
