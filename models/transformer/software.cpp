@@ -80,7 +80,7 @@ SoftwareFeatures megatron_core_2024() {
         "0.26 of host memory bandwidth in an update on the CPU: PyTorch's Adam in the hybrid optimizer, from the "
         "published offload table of Qwen3-30B-A3B on 16 H100 (Megatron-Bridge)",
         "24 bytes per logit, unfused cross entropy; overlapped sends: Megatron-LM README, scaling tables of 2024",
-        "0.66 of TP traffic hidden with user buffers: fitted on public NeMo tables with all other constants "
+        "0.69 of TP traffic hidden with user buffers: fitted on public NeMo tables with all other constants "
         "(fabricast-validate score runs --refit)",
         "12 us per kernel: typical of Megatron-LM and Transformer Engine operators (estimate)",
     };
@@ -162,7 +162,9 @@ SoftwareFeatures mlperf_2025() {
         "fp8 scales are agreed on over tensor and context ranks only (TP_ONLY_AMAX_RED True in conf/custom.yaml), "
         "WGRAD_DEFERRAL_LIMIT 50 and OVERLAP_PARAM_GATHER_WITH_OPTIM_STEP in config_common.sh of the submissions",
         "as nemo-2024 with the tuning of MLPerf Training v5.0 and v5.1 submissions (Llama 3.1 405B)",
-        "0.75 of TP traffic hidden with user buffers tuned per layer: fitted on those submissions",
+        "0.78 of TP traffic hidden with user buffers tuned per layer: fitted on those submissions, rescaled by the "
+        "last "
+        "refit of all stacks that hide it",
     };
     return f;
 }
@@ -254,7 +256,8 @@ SoftwareFeatures torchtitan_2024() {
         "selective recomputation per operator: attention, every second product and reduced sums are kept "
         "(selective_ac_option op)",
         "as torch-fsdp-compile: settings of the public torchtitan performance page of December 2024",
-        "0.5 of TP traffic hidden by asynchronous tensor parallelism: fitted on 13 public rows, weak; set 0 without it",
+        "0.52 of TP traffic hidden by asynchronous tensor parallelism: fitted on 13 public rows, weak, rescaled by the "
+        "last refit of all stacks that hide it; set 0 without it",
     };
     return f;
 }
