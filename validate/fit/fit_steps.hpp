@@ -7,7 +7,8 @@
 // nvlink_achieved; of a network that no curve of the site shows, efficiency; of each stack host time per layer and the hidden
 // share of tensor-parallel traffic where it has them. How far each may go before the jobs must insist (sigma of ln): what `score
 // runs --refit` found between published sources: 5 % GEMM and NVLink, 15 % memory and attention, 20 % hidden traffic, 40 % host
-// time; 10 % network, as between healthy logs of one class (fit_curves.hpp). A constant that moves no job by 0.5 % for 10 % stays.
+// time; 10 % network, as between healthy logs of one class (fit_curves.hpp). A constant that moves no job by 0.5 % for 10 %
+// stays.
 //
 // Taken is the point between defaults and fit where the median error of the fitted jobs is least (fit_curves.hpp says why).
 // Cross-check: jobs of one group (model) predicted by the constants of the others; of one group alone job by job. What a

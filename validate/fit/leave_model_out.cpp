@@ -22,30 +22,33 @@ std::vector<double> errors_of(const std::vector<StepCase>& cases, const std::vec
     return out;
 }
 
-ModelLeftOut leave_out(const std::string& model, const std::vector<StepCase>& cases, const Calibration& known,
-                       unsigned jobs, ModelsLeftOut& all) {
+ModelLeftOut leave_out(const std::string& model, const std::vector<StepCase>& cases,
+                       const std::vector<double>& defaults, const Calibration& known, unsigned jobs,
+                       ModelsLeftOut& all) {
     std::vector<StepCase> others, own;
-    for (const StepCase& one : cases)
-        (one.group == model ? own : others).push_back(one);
+    std::vector<double> before;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        (cases[i].group == model ? own : others).push_back(cases[i]);
+        if (cases[i].group == model)
+            before.push_back(defaults[i]);
+    }
     ModelLeftOut out;
     out.model = model;
     out.fitted_on = others.size();
     StepFit fit = fit_steps(others, known, jobs);
     for (const PartFit& part : fit.parts) {
-        out.kept = part.kept;
-        out.reason = part.reason;
+        out.kept = out.kept || part.kept;
+        if (!part.kept)
+            out.reason += (out.reason.empty() ? "" : "; ") + part.reason;
     }
+    if (fit.parts.empty())
+        out.reason = "too few jobs of one GPU to fit on";
+    if (out.kept)
+        out.reason.clear();
     out.calibration = known;
     merge_constants(fit, out.calibration);
-    const auto forecast = [&](const Calibration& c) {
-        return forecast_cases(own, std::make_shared<const Calibration>(c), jobs);
-    };
-    const std::vector<double> before = forecast(known), after = out.kept ? forecast(out.calibration) : before;
-    for (std::size_t i = own.size(); i-- > 0;) {
-        if (before[i] > 0 && after[i] > 0)
-            continue;
-        throw IngestError(own[i].where, 0, "the forecast refuses this job; leave it out with --rows");
-    }
+    const std::vector<double> after =
+        out.kept ? forecast_cases(own, std::make_shared<const Calibration>(out.calibration), jobs) : before;
     out.default_errors = errors_of(own, before);
     out.errors = errors_of(own, after);
     for (const StepCase& one : own)
@@ -81,16 +84,26 @@ std::string constants_text(const Calibration& c) {
 }  // namespace
 
 ModelsLeftOut leave_models_out(const std::vector<StepCase>& cases, const Calibration& known, unsigned jobs) {
+    ModelsLeftOut out;
+    const std::vector<double> all = forecast_cases(cases, std::make_shared<const Calibration>(known), jobs);
+    std::vector<StepCase> good;
+    std::vector<double> defaults;
     std::set<std::string> models;
-    for (const StepCase& one : cases)
-        models.insert(one.group);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        if (all[i] <= 0) {
+            out.warnings.push_back(cases[i].where + ": the forecast refuses this job; it is left out");
+            continue;
+        }
+        good.push_back(cases[i]);
+        defaults.push_back(all[i]);
+        models.insert(cases[i].group);
+    }
     if (models.size() < 2)
         throw IngestError(cases.empty() ? "" : cases.front().where, 0,
                           fmt::format("jobs of {}: to leave a model out, jobs of two models and more are needed",
                                       models.empty() ? "no model" : "one model, " + *models.begin()));
-    ModelsLeftOut out;
     for (const std::string& model : models)
-        out.models.push_back(leave_out(model, cases, known, jobs, out));
+        out.models.push_back(leave_out(model, good, defaults, known, jobs, out));
     return out;
 }
 

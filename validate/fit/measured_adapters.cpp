@@ -20,10 +20,13 @@ constexpr double kRateSlack = 0.005;  ///< rounding, and clocks of sender and li
 
 std::string network_of(const std::string& link_type) { return link_type == "IB" ? "ib" : "roce"; }
 
-/// Of an adapter, bits/s; 0 where nobody tells.
-double line_rate(const PlatformHint& hint) {
+/// Of an adapter, bits/s; 0 where nobody tells. What was said of the adapter comes before the log's own index (`known`), and
+/// both before what servers of that kind usually have.
+double line_rate(const PlatformHint& hint, double known = 0) {
     if (const auto told = adapter_rate(hint.network))
         return *told;
+    if (known > 0)
+        return known;
     const NodeSpec* node = Catalogue::builtin().find_node(hint.preset);
     return node != nullptr ? node->nic_bits_per_s : 0;
 }
@@ -139,8 +142,7 @@ std::vector<AdapterPoint> adapter_points(const MeasurementFile& m, const Platfor
         } else {
             if (p.bytes < kLarge)
                 continue;
-            const double told = line_rate(hint),
-                         line = told > 0 ? told : 1e6 * static_cast<double>(point.at("line_mbit_per_s"));
+            const double line = line_rate(hint, 1e6 * static_cast<double>(point.at("line_mbit_per_s")));
             if (!(line > 0)) {
                 no_rate.insert(p.run);
                 continue;

@@ -1,5 +1,6 @@
 // The measurements of a site from files of any kind, told apart by content: measurement files (*.json), nccl-tests and
-// perftest logs, tables of kernels (columns gpu dtype m n k; heads head_dim), tables of published or own runs (measured_step_s), an index of logs.
+// perftest logs, tables of kernels (columns gpu dtype m n k; heads head_dim), tables of published or own runs
+// (measured_step_s), an index of logs.
 // GPUs of two kinds are refused: a calibration is of one site.
 #pragma once
 

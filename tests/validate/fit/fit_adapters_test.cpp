@@ -162,19 +162,14 @@ TEST(FitAdapters, CollectivesDecideWherePerftestIsBesideThem) {
 }
 
 TEST(FitAdapters, AnIndexTellsLineRatesAndASiteFitWritesThem) {
-    const SiteFit fit = fit_site({kWarm, kRead}, {.hint = words("RoCE 100G"),
-                                                  .rows = {},
-                                                  .without_rows = {},
-                                                  .sources = {},
-                                                  .without_models = {},
-                                                  .gpu = "",
-                                                  .jobs = 1,
-                                                  .name = "site"});
+    SiteOptions options;
+    options.hint = words("RoCE 100G");
+    options.jobs = 1;
+    options.name = "site";
+    const SiteFit fit = fit_site({kWarm, kRead}, options);
     const Calibration read = parse_calibration(calibration_yaml(fit.calibration), "site.yaml");
     ASSERT_EQ(read.networks.size(), 1u);
     EXPECT_EQ(read.networks[0].second.size(), 2u);
-    SiteOptions options;
-    options.hint = words("RoCE 100G");
     const SiteScore score = score_site({kWarm, kRead}, read, options);
     ASSERT_EQ(score.parts.size(), 2u);
     for (const ScoredPart& part : score.parts)
@@ -186,6 +181,22 @@ TEST(FitAdapters, AnIndexTellsLineRatesAndASiteFitWritesThem) {
     EXPECT_TRUE(notes.empty()) << notes.front();
     ASSERT_EQ(all.notes.size(), 1u);
     EXPECT_NE(all.notes[0].find("both ends are one port"), std::string::npos) << all.notes[0];
+}
+
+// A log whose own index says 100 Gb/s is not held against the 400 Gb/s that servers of that kind usually have.
+TEST(FitAdapters, TheLogsOwnLineRateComesBeforeThePreset) {
+    MeasurementFile log = measurement_of_perftest({kWarm}, words("RoCE 100G"));
+    PlatformHint preset;
+    preset.preset = "hgx-h100";
+    std::vector<std::string> notes;
+    bool seen = false;
+    for (const AdapterPoint& point : adapter_points(log, preset, notes)) {
+        if (point.kind == AdapterPoint::Kind::latency)
+            continue;
+        seen = true;
+        EXPECT_EQ(point.line_bits_per_s, 100e9) << point.where;
+    }
+    EXPECT_TRUE(seen);
 }
 
 }  // namespace

@@ -74,14 +74,10 @@ TEST(FitCurves, ALinkOffTheDefaultsIsFitted) {
 
 TEST(FitCurves, TheFileReadsBackAndScoresAsFitted) {
     const std::vector<std::string> one = {kLogs + "8xh100-sxm_allreduce_dgxc.txt"};
-    const SiteFit fit = fit_site(one, {.hint = {},
-                                       .rows = {},
-                                       .without_rows = {},
-                                       .sources = {},
-                                       .without_models = {},
-                                       .gpu = "",
-                                       .jobs = 1,
-                                       .name = "site"});
+    SiteOptions options;
+    options.jobs = 1;
+    options.name = "site";
+    const SiteFit fit = fit_site(one, options);
     ASSERT_EQ(fit.calibration.gpus.size(), 1u);
     EXPECT_EQ(fit.calibration.gpus[0].second[0].first, "nvlink_achieved");
     const Calibration read = parse_calibration(calibration_yaml(fit.calibration), "site.yaml");
