@@ -108,15 +108,22 @@ TEST_F(MeasureFit, BadInputIsTwoWithASentence) {
 }
 
 TEST_F(MeasureFit, AnInterruptLeavesAFileThatFitTakesAndNames) {
-    const Outcome stopped = run("timeout --preserve-status -s INT 0.7 " + std::string(FABRICAST_VALIDATE_BINARY) +
-                                " measure --backend host --output " + at("part.json"));
-    EXPECT_EQ(stopped.code, 130) << stopped.out;
-    EXPECT_NE(stopped.out.find("incomplete: interrupted"), std::string::npos) << stopped.out;
-    std::ifstream in(at("part.json"));
-    const auto json = nlohmann::json::parse(in);
-    EXPECT_EQ(json.at("complete"), false);
-    EXPECT_NE(json.at("reason").get<std::string>().find("interrupted"), std::string::npos);
-    const Outcome fit = validate("fit " + at("part.json") + " --output " + at("part.yaml"));
+    // How much is measured by then is the machine's business: again with more time until constants can be fitted on it.
+    Outcome fit;
+    for (const char* seconds : {"0.7", "2", "5", "12"}) {
+        const Outcome stopped =
+            run("timeout --preserve-status -s INT " + std::string(seconds) + " " +
+                std::string(FABRICAST_VALIDATE_BINARY) + " measure --backend host --output " + at("part.json"));
+        ASSERT_EQ(stopped.code, 130) << stopped.out;
+        EXPECT_NE(stopped.out.find("incomplete: interrupted"), std::string::npos) << stopped.out;
+        std::ifstream in(at("part.json"));
+        const auto json = nlohmann::json::parse(in);
+        EXPECT_EQ(json.at("complete"), false);
+        EXPECT_NE(json.at("reason").get<std::string>().find("interrupted"), std::string::npos);
+        fit = validate("fit " + at("part.json") + " --output " + at("part.yaml"));
+        if (fit.out.find("nothing in these files") == std::string::npos)
+            break;
+    }
     EXPECT_NE(fit.out.find("the measurement is partial (interrupted"), std::string::npos) << fit.out;
 }
 
@@ -148,8 +155,9 @@ TEST_F(MeasureFit, RunsWithoutAModelToItsScoreAndPicture) {
     const std::string rows = " --rows vtrain-001,vtrain-009,vtrain-017,vtrain-020,vtrain-028,vtrain-031,vtrain-034";
     const Outcome fit = validate("fit " + table + rows + " --leave-out-model 'GPT 18.4B' --output " + at("lo.yaml"));
     ASSERT_EQ(fit.code, 0) << fit.out;
-    const Outcome score = validate("score runs " + table + " --rows vtrain-028,vtrain-031,vtrain-034 --model 'GPT 18.4B' --calibration " +
-                                   at("lo.yaml") + " --json --output " + at("lo.html"));
+    const Outcome score =
+        validate("score runs " + table + " --rows vtrain-028,vtrain-031,vtrain-034 --model 'GPT 18.4B' --calibration " +
+                 at("lo.yaml") + " --json --output " + at("lo.html"));
     ASSERT_EQ(score.code, 0) << score.out;
     const auto json = nlohmann::json::parse(score.out);
     EXPECT_EQ(json.at("scored"), 3);
