@@ -50,7 +50,8 @@ struct CompileOptions {
 };
 
 /// steps: how often the step is repeated in the program at most. Preconditions: check_layout() passed and the cluster has
-/// layout.world() GPUs, with a PCIe link each where state is offloaded. Throws std::logic_error if the program breaks a rule of program::validate (our bug).
+/// layout.world() GPUs, with a PCIe link each where state is offloaded. Throws std::logic_error if the program breaks a rule
+/// of program::validate (our bug).
 CompiledStep compile_step(const Architecture& a, const TrainingPlan& plan, const SoftwareFeatures& software,
                           const Cluster& cluster, const ComputeModel& compute, const CommModel& comm,
                           std::int64_t steps, const CompileOptions& options = {});

@@ -52,7 +52,7 @@ public:
 
     /// kernels in issue order; passes: layer passes the segment holds (host time).
     std::uint32_t intern(const std::vector<Kernel>& kernels, LayerPasses passes);
-    /// Holds until the next intern().
+    /// Holds until the next at().
     const program::CostClass& at(std::uint32_t id);
     std::vector<program::CostClass> take();
 

@@ -133,6 +133,8 @@ std::string validate_template(const Program& p, const Template& t) {
             return where(i) + " has no label";
         if (op.kind == OpKind::compute && op.stream != 0)
             return where(i) + " computes outside stream 0";
+        if (op.late != 0 && (op.kind != OpKind::collective || op.stream != 0))
+            return where(i) + " expects a late member, which only a collective on stream 0 may";
         if (op.kind == OpKind::step_end && op.stream != 0)
             return where(i) + " ends the step outside stream 0";
         const std::size_t limit = op.kind == OpKind::compute      ? p.costs.size()

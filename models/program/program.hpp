@@ -9,7 +9,8 @@
 //   - all calls of a rank on one communicator slot come from one stream; members meet call by call;
 //   - a send meets the receive of the same order on (source, destination, channel); sizes are equal;
 //   - within one p2p batch a (peer slot, direction) occurs once, and all its messages come from one stream;
-//   - compute, step ends and collectives that expect a late member are on stream 0; a rank has a group in one slot only; demands name a link once.
+//   - compute, step ends and collectives that expect a late member are on stream 0;
+//   - a rank has a group in one slot only; demands name a link once.
 // Numbers are integers: picoseconds, bytes, and prices from models/compute and models/collectives rounded once
 // when the program is built. Nothing here knows of transformers or of a clock.
 #pragma once

@@ -401,7 +401,6 @@ void Engine::finish_half(const Half& half, const program::Route& route, Picoseco
     charge_contention(half.rank, account, half.exposed, uncontended, excess);
 }
 
-// Exposed time beyond the uncontended is contention; what an earlier step was charged stays there.
 // A member that is expected late was waited for: of what the call cost this rank, as much as that.
 void Engine::charge_lateness(const Arrival& arrival, Account account, Picoseconds late) {
     if (late <= 0)
@@ -412,6 +411,7 @@ void Engine::charge_lateness(const Arrival& arrival, Account account, Picosecond
     ledger_.add(arrival.rank, Account::straggler, waited);
 }
 
+// Exposed time beyond the uncontended is contention; what an earlier step was charged stays there.
 void Engine::charge_contention(std::uint32_t rank, Account account, Picoseconds exposed_before, Picoseconds uncontended,
                                Picoseconds excess) {
     if (excess <= 0)

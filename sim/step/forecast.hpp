@@ -21,12 +21,10 @@ struct ForecastOptions {
     bool over_memory = false;    ///< run also what does not fit: the verdict says so, the step is timed all the same
     bool critical_path = true;   ///< follow the chain of causes; costs time and memory
     bool split_waiting = false;  ///< pipelines: re-run with equal stages, to tell imbalance from warm-up and drain
-    bool fold =
-        true;  ///< simulate one rank of each class (models/program/fold.hpp), and as `memo`; same result, except Result::events and what was simulated
-    bool fold_time = true;  ///< replay what recurs inside a step (sim/engine/passage.hpp); same result, except
-                            ///< Result::events
-    bool memo = true;       ///< jobs without the stretches that repeat (job_run.hpp); same result, except counts of
-                            ///< the engine
+    // The same result with and without, except counts of the engine and what was simulated:
+    bool fold = true;       ///< one rank of each class stands for it (models/program/fold.hpp), and as `memo`
+    bool fold_time = true;  ///< what recurs inside a step is replayed (sim/engine/passage.hpp)
+    bool memo = true;       ///< stretches of a job that repeat are left out (job_run.hpp)
 };
 
 /// Never throws for a scenario that load_scenario accepted, except std::bad_alloc and std::logic_error (our bug).

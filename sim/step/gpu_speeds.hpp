@@ -12,7 +12,9 @@ namespace fabricast {
 void set_gpu_speeds(const Scenario& scenario, program::Program& program);
 
 /// Sets Operation::late of collectives whose members compute until they meet: what the last of them is expected to be behind
-/// for the jitter of kernels. None where it is drawn.
+/// for the jitter of kernels. None where it is drawn. Only calls on stream 0 over ranks of several eights (rank / 8, whatever
+/// the server holds); T is what the first rank of the template computes since its last such call. Calls on other streams
+/// and messages neither pay nor start T anew.
 void set_lateness(const Scenario& scenario, program::Program& program);
 
 /// What the engine draws, where it does: for programs of which nothing is folded.

@@ -414,6 +414,7 @@ void run_differing_steps(const Scenario& s, const BuiltStep& built, Result& resu
     options.stop_when_periodic = false;
     options.window_from = static_cast<std::uint32_t>(settling);
     options.noise = kernel_noise_of(s);
+    options.quantum = s.quantum;
     const StepRun run = run_program(program, built.cluster.links().capacity, options.noise.sigma == 0, options);
     result.events += run.engine.events;
     if (run.engine.outcome != Outcome::done)

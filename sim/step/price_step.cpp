@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/step/gpu_speeds.hpp"
+#include "sim/step/job_program.hpp"
 #include "sim/step/step_faults.hpp"
 
 namespace fabricast {
@@ -22,6 +23,13 @@ PricedStep price_step(const Scenario& s, const ComputeModel& compute, const Clus
     out.fits = !compiled.program.ranks.empty();
     if (!out.fits)
         return out;
+    if (steps_differ(s)) {  // drawn, or fed by a loader: their mean is taken step by step
+        Result mean = forecast(s, options);
+        out.failure = std::move(mean.failure);
+        out.step = std::move(mean.step);
+        out.events = mean.events;
+        return out;
+    }
     set_gpu_speeds(s, compiled.program);
     set_lateness(s, compiled.program);
     slow_by_faults(s, compiled.stage_of_rank, compiled.program);

@@ -2,7 +2,7 @@
 //
 //   memory of the stages -> program -> speeds and faults -> folded run -> period and accounts
 //
-// Same programs, same engine, same picoseconds as forecast().
+// Same programs, same engine, same picoseconds as forecast(), which runs where steps differ from each other.
 #pragma once
 
 #include <string>

@@ -27,6 +27,29 @@ TEST(Spread, OneInThirteenIsSlowerThanTheSlowestOfEight) {
     EXPECT_NEAR(slower / 100'000.0, 0.0773, 0.003);
 }
 
+// Tabulated expectations of the largest of n standard normal draws.
+TEST(Spread, MeanMaximum) {
+    EXPECT_EQ(mean_maximum(1), 0);
+    EXPECT_NEAR(mean_maximum(2), 0.5642, 2e-3);
+    EXPECT_NEAR(mean_maximum(8), 1.4236, 2e-3);
+    EXPECT_NEAR(mean_maximum(100), 2.5076, 3e-3);
+    EXPECT_NEAR(mean_maximum(1000), 3.2414, 5e-3);
+}
+
+TEST(Spread, KernelNoiseIsStandardAndSharedByEightOnly) {
+    double sum = 0, square = 0, product = 0;
+    constexpr int kDraws = 100'000;
+    for (std::uint64_t i = 0; i < kDraws; ++i) {
+        const double z = kernel_noise(1, 3, i);
+        sum += z;
+        square += z * z;
+        product += z * kernel_noise(1, 4, i);
+    }
+    EXPECT_NEAR(sum / kDraws, 0, 0.015);
+    EXPECT_NEAR(square / kDraws, 1, 0.02);
+    EXPECT_NEAR(product / kDraws, 0, 0.015);
+}
+
 // Mean maximum of n draws: 2.508 (100), 3.241 (1000).
 TEST(Spread, TheSlowestGrowsAsTheMaximumDoes) {
     const auto slowest = [](std::uint32_t n) {
