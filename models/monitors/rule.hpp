@@ -5,12 +5,13 @@
 //               value             nothing: x is the value
 //               base              the simulated value of the healthy step:            x = value / base
 //               baseline          its own past:                                       x = value / m
-//                                 m' = m + (value - m) max(1 / n, window / memory), while no alarm stands
+//                                 m becomes m + (value - m) max(1 / n, time since the value before / memory) first, unless
+//                                 an alarm stands: then it stays as it was
 //               peers             the median of the others:                           x = value / median
 //               peers_difference                                                      x = value - median
 //   threshold x above (below) a level for `hold` raises the level; it falls when x has been back for `keep`
-//   cusum     S' = max(0, S + d - drift), d = x - 1 (1 - x for `below`); S above a level raises it; S starts anew from 0
-//             when S falls to 0, so an alarm stands until the change is gone or has become the baseline
+//   cusum     S' = min(max(0, S + d - drift), twice the highest level), d = x - 1 (1 - x for `below`); S above a level
+//             raises it. What stands falls when S is 0 again: the change is gone, for a baseline does not move meanwhile
 // An alarm is raised once; critical follows warning without a second alarm. A start of the job clears alarms, holds and sums.
 //
 // Source of the change-point test: Page 1954, one-sided CUSUM; drift is half of the smallest shift that matters, the level
@@ -58,6 +59,8 @@ struct Rule {
     bool waits_for_pauses = false;  ///< hold (or a level in s) grows by the longest pause the job makes by itself
     std::string reason;
 };
+
+inline bool of_peers(const Rule& rule) { return rule.of == Of::peers || rule.of == Of::peers_difference; }
 
 /// "step_time > 1.5 x base, critical > 2 x base, for 5 min".
 std::string rule_text(const Rule& rule);

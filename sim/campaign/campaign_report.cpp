@@ -233,7 +233,7 @@ void add_campaign(const Scenario& s, Result& result, CampaignOptions options) {
         watcher->begins(report->spec, steps);
     report->result = run_campaign(report->spec, steps, run, s.run.shown);
     if (options.intervals)
-        report->intervals = interval_table(report->spec, steps, report->result.advice);
+        report->intervals = interval_table(report->spec, steps, report->result.advice, run);
     report->prices = {s.price_per_gpu_hour, s.power_limit_w > 0 ? s.power_limit_w : s.gpu.power_w};
     report->checkpoint_bytes = static_cast<double>(result.checkpoint_bytes);
     for (const auto& [condition, step] : steps.known())

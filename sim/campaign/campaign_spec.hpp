@@ -113,7 +113,8 @@ struct Phase {
 
 /// A fault at a given time; poisoned: the loss is not a number, noticed at once, back to the last save; from_zero: what was
 /// trained is worth nothing, all of it is done again. restart is no fault but somebody who saves and restarts the job; with
-/// `which` a degradation, the node that has it is exchanged.
+/// `which` a degradation, the node that has it is exchanged. Of a job that broke and of which nobody knows yet, it is the
+/// detection; one that is coming back already is left alone.
 struct ScheduledFault {
     enum class Kind : std::uint8_t { stop, slow, stall, poisoned, from_zero, restart };
     static constexpr std::uint32_t kNothing = UINT32_MAX;

@@ -14,7 +14,8 @@ namespace fabricast::campaign {
 /// `scenario` under the condition. Bits are those of scenario.run.faults.degradations, then congestion.
 Scenario under(const Scenario& scenario, const Condition& condition);
 
-/// Told of each step under a condition once, before its time is known to anybody else; one at a time.
+/// Told of each step under a condition whenever it is simulated: once with `memo`, before its time is known to anybody else;
+/// without, each time somebody asks. One at a time.
 using StepSeen = std::function<void(const Condition&, const Scenario&, const Result&)>;
 
 /// Step times of the scenario, of which `healthy` is known; both outlive them. Throws ScenarioError for a phase that does

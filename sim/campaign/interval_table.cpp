@@ -42,13 +42,13 @@ struct Lives {
 };
 
 /// The first `lives` replicas with another interval.
-Lives simulate(CampaignSpec spec, StepTimes& steps, std::uint32_t lives, std::int64_t every_steps) {
+Lives simulate(CampaignSpec spec, StepTimes& steps, const RunOne& run, std::uint32_t lives, std::int64_t every_steps) {
     spec.checkpoint.every_steps = every_steps;
     Lives out;
     out.ettr.resize(lives);
     std::vector<std::uint32_t> stops(lives);
     oneapi::tbb::parallel_for(std::uint32_t{0}, lives, [&](std::uint32_t i) {
-        const ReplicaResult r = run_replica(spec, steps, i, false);
+        const ReplicaResult r = run(spec, steps, i, false);
         out.ettr[i] = r.ettr();
         stops[i] = r.stops;
     });
@@ -109,7 +109,8 @@ double least_of_fit(const std::vector<double>& x, const std::vector<double>& y) 
     return a > 0 && b > 0 ? scale * std::sqrt(a / b) : 0;
 }
 
-IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const IntervalAdvice& advice) {
+IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const IntervalAdvice& advice,
+                             const RunOne& run) {
     IntervalTable table;
     if (advice.best <= 0)
         return table;
@@ -118,7 +119,7 @@ IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const I
         table.restarts.push_back(factor * advice.given.restart);
     const double step = seconds_of(steps.step({spec.phases.front().key, 0}));
     const double shortest = seconds_of(spec.checkpoint.write), middle = std::max(advice.best, shortest);
-    const Lives own = simulate(spec, steps, table.lives, spec.checkpoint.every_steps);
+    const Lives own = simulate(spec, steps, run, table.lives, spec.checkpoint.every_steps);
     std::vector<double> x, y;
     for (const std::int64_t every : intervals(middle, shortest, step, spec.checkpoint.every_steps)) {
         IntervalTable::Row& row = table.rows.emplace_back();
@@ -126,7 +127,7 @@ IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const I
         row.interval = static_cast<double>(every) * step;
         row.as_it_is = every == spec.checkpoint.every_steps;
         row.formula = by_restart(advice.given, table.restarts, row.interval);
-        fill(row, row.as_it_is ? own.ettr : simulate(spec, steps, table.lives, every).ettr, own.ettr);
+        fill(row, row.as_it_is ? own.ettr : simulate(spec, steps, run, table.lives, every).ettr, own.ettr);
         if (row.interval > middle / kFitted && row.interval < middle * kFitted && row.simulated > 0) {
             x.push_back(row.interval);
             y.push_back(1 / row.simulated - 1);

@@ -44,8 +44,9 @@ struct IntervalTable {
 inline constexpr std::uint32_t kTableLives = 40;  ///< at most
 inline constexpr std::uint32_t kFewStops = 30;
 
-/// `step`: of the healthy cluster in the first phase. Runs rows x lives replicas in parallel; the same on any number of threads.
-IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const IntervalAdvice& advice);
+/// Runs rows x lives replicas in parallel, each by `run` as in run_campaign; the same on any number of threads.
+IntervalTable interval_table(const CampaignSpec& spec, StepTimes& steps, const IntervalAdvice& advice,
+                             const RunOne& run = run_replica);
 
 /// Where a / x + b x + c, fitted to the points by least squares, is least; 0 where it is not convex. At least 3 points, x > 0.
 double least_of_fit(const std::vector<double>& x, const std::vector<double>& y);

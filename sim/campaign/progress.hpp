@@ -5,8 +5,9 @@
 //   n s + sum of P(i), i = j .. j+n-1
 // which grows with n: the step reached within a budget is found by halving, never step by step.
 //
-// What a write drags at the steps beside it is charged with the blocking part. A save counts from the end of its blocking part + `write`; the next one waits for it: its pause is longer by
-// max(0, write - every s). Going back to a save moves the step time since then from kept to lost. Sums are exact.
+// What a write drags at the steps beside it is charged with the blocking part. A save counts from the end of its blocking
+// part + `write`; the next one waits for it: its pause is longer by max(0, write - every s). Going back to a save moves the
+// step time since then from kept to lost. Sums are exact.
 #pragma once
 
 #include "sim/campaign/campaign_spec.hpp"

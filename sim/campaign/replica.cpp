@@ -50,7 +50,6 @@ ReplicaResult Replica::run() {
     }
     if (result_.outcome != Outcome::stuck)
         result_.outcome = progress_.steps() >= phase_end_.back() ? Outcome::done : Outcome::horizon;
-    mark();
     result_.wall = now_;
     result_.steps = progress_.steps();
     result_.saves = progress_.saves();
@@ -121,7 +120,6 @@ Nanoseconds Replica::step_time() const {
 
 // Whatever is due now, the fatal first. Events that fell into a recovery are late and come at once.
 void Replica::handle_event() {
-    mark();
     if (strikes_.peek().time <= now_) {
         if (const std::optional<Hit> hit = take_strike())
             stop_by(*hit);
@@ -195,6 +193,8 @@ void Replica::scheduled_fault() {
         case ScheduledFault::Kind::from_zero: return poisoned(0);
         case ScheduledFault::Kind::restart: {
             const bool swaps = fault.which != ScheduledFault::kNothing;
+            if (!swaps && fault.time < run_since_)
+                return;  // the job was on its way back and has started since
             if (swaps) {
                 conditions_.mend(fault.which);
                 note(Kind::mended, kNobody, fault.which);
@@ -267,10 +267,8 @@ void Replica::send_away(const Hit& hit) {
 }
 
 void Replica::spend(Spent why, Nanoseconds length) {
-    mark();
     result_.spent[static_cast<std::size_t>(why)] += length;
     now_ += length;
-    mark();
     if (record_ && length > 0)
         keep_standing(why, now_ - length);
 }
@@ -281,11 +279,13 @@ void Replica::keep_standing(Spent why, Nanoseconds begin) {
     s.end = now_;
     s.why = why;
     s.planned = planned_;
+    s.membership = membership_;
     s.component = broken_;
     s.job_start = run_since_;
     s.key = spec_.phases[phase_].key;
     s.degraded = conditions_.mask();
     s.leak = conditions_.leak();
+    s.progress = progress_;
 }
 
 void Replica::keep_running(const Progress& before, Nanoseconds begin, Nanoseconds step, std::int64_t limit) {
@@ -320,21 +320,6 @@ std::optional<Replica::Hit> Replica::stand(Spent why, Nanoseconds length) {
 void Replica::note(Kind kind, std::uint32_t node, std::uint32_t which, Nanoseconds lasted, std::int64_t lost) {
     if (record_)
         result_.incidents.push_back({now_, kind, node, which, lasted, lost, progress_.steps()});
-}
-
-// While nothing is done the last mark moves along.
-void Replica::mark() {
-    if (!record_)
-        return;
-    std::vector<CourseMark>& course = result_.course;
-    const CourseMark here = {now_, progress_.steps()};
-    const std::size_t n = course.size();
-    if (n > 0 && course[n - 1].time == here.time && course[n - 1].steps == here.steps)
-        return;
-    if (n > 1 && course[n - 1].steps == here.steps && course[n - 2].steps == here.steps)
-        course.back() = here;
-    else
-        course.push_back(here);
 }
 
 void Replica::charge(const Hit& hit, Nanoseconds since, Nanoseconds lost_before) {

@@ -26,7 +26,7 @@ namespace fabricast::campaign {
 
 class Replica {
 public:
-    /// `seed` is the replica's own. record: keep the incidents and the course.
+    /// `seed` is the replica's own. record: keep the incidents and the stretches.
     Replica(const CampaignSpec& spec, StepTimes& steps, std::uint64_t seed, bool record);
     ReplicaResult run();
 
@@ -62,6 +62,7 @@ private:
     void stop_by(Hit hit);
     void recover(Hit hit);
     void detect(const Hit& hit);
+    Nanoseconds next_restart() const;
     std::optional<Hit> bring_back(bool planned);
     std::optional<Hit> wait_for_nodes();
     void planned_stop(Spent why, Nanoseconds length, bool saves);
@@ -69,6 +70,7 @@ private:
     void started();
     void lose_replica(Hit hit);
     void replica_comes_back();
+    std::optional<Hit> stand_for_membership();
     std::uint32_t replicas_down() const;
     void corrupted(const Hit& hit);
     void found_corruption();
@@ -76,7 +78,6 @@ private:
     void return_nodes(Nanoseconds until);
 
     void charge(const Hit& hit, Nanoseconds since, Nanoseconds lost_before);
-    void mark();  ///< where the course bends
     void note(Kind kind, std::uint32_t node, std::uint32_t which, Nanoseconds lasted = 0, std::int64_t lost = 0);
 
     const CampaignSpec& spec_;
@@ -102,6 +103,7 @@ private:
     std::int64_t corrupt_step_ = 0;
     Hit corruption_ = {};
     bool planned_ = true;             ///< why the job stands, for the course
+    bool membership_ = false;         ///< likewise
     std::uint32_t broken_ = kNobody;  ///< component
     int alert_ = 0;                   ///< 0 none, 1 warning, 2 critical
     std::uint32_t fruitless_ = 0;

@@ -27,6 +27,7 @@ void Replica::recover(Hit hit) {
     const std::int64_t reached = progress_.steps();
     result_.longest_run = std::max(result_.longest_run, now_ - run_since_);
     note(Kind::fault, hit.node, hit.component);
+    ++result_.recovered;
     const bool copies = spec_.checkpoint.mode == SaveMode::memory;
     copies_live_ = copies;
     if (copies)
@@ -43,6 +44,7 @@ void Replica::recover(Hit hit) {
                 progress_.back_to_save(now_);
             }
             note(Kind::fault, again->node, again->component);
+            ++result_.recovered;
             hit = *again;
             broken_ = hit.component;
             continue;
@@ -54,6 +56,7 @@ void Replica::recover(Hit hit) {
     }
     std::fill(replica_back_.begin(), replica_back_.end(), 0);
     result_.recovering += now_ - fault;
+    result_.lost_to_faults += progress_.lost() - lost;
     charge(first, fault, lost);
     note(Kind::recovered, hit.node, hit.component, now_ - fault, reached - progress_.steps());
 }
@@ -65,10 +68,20 @@ void Replica::detect(const Hit& hit) {
     const Nanoseconds length = shows == faults::Shows::hang        ? r.detect_hang
                                : shows == faults::Shows::transport ? r.detect_transport
                                                                    : r.detect_crash;
-    const Nanoseconds end = std::min(now_ + length, spec_.horizon);
+    const Nanoseconds end = std::min({now_ + length, next_restart(), spec_.horizon});
     while (now_ < end)
-        if (const std::optional<Hit> also = stand(Spent::detection, end - now_))
+        if (const std::optional<Hit> also = stand(Spent::detection, end - now_)) {
             note(Kind::fault, also->node, also->component);
+            ++result_.recovered;
+        }
+}
+
+// When somebody restarts the job, from now on.
+Nanoseconds Replica::next_restart() const {
+    for (std::size_t i = scheduled_; i < spec_.scheduled.size(); ++i)
+        if (spec_.scheduled[i].kind == ScheduledFault::Kind::restart && spec_.scheduled[i].time >= now_)
+            return spec_.scheduled[i].time;
+    return kNever;
 }
 
 std::optional<Replica::Hit> Replica::wait_for_nodes() {
@@ -135,7 +148,6 @@ void Replica::started() {
 // The save blocks longer than the watchdog waits: the job is killed in it, and comes back from the save before.
 void Replica::false_alarm() {
     ++result_.false_alarms;
-    mark();
     planned_ = false;
     note(Kind::false_alarm, kNobody, 0);
     progress_.back_to_save(now_);
@@ -195,7 +207,7 @@ void Replica::lose_replica(Hit hit) {
             back += std::max<Nanoseconds>(0, pool_.next_return() - now_);
     }
     replica_back_[replica] = std::max(replica_back_[replica], back);
-    const std::optional<Hit> also = stand(Spent::stall, r.membership);
+    const std::optional<Hit> also = stand_for_membership();
     charge(hit, left, lost);
     if (also)
         stop_by(*also);
@@ -208,9 +220,16 @@ void Replica::replica_comes_back() {
         replica_back_[i] = 0;
         pool_.fill();
         note(Kind::replica_back, kNobody, i);
-        if (const std::optional<Hit> hit = stand(Spent::stall, spec_.recovery.membership))
+        if (const std::optional<Hit> hit = stand_for_membership())
             return stop_by(*hit);
     }
+}
+
+std::optional<Replica::Hit> Replica::stand_for_membership() {
+    membership_ = true;
+    const std::optional<Hit> hit = stand(Spent::stall, spec_.recovery.membership);
+    membership_ = false;
+    return hit;
 }
 
 // The job runs on with wrong numbers until somebody sees it; then everything since is worth nothing.
@@ -226,6 +245,7 @@ void Replica::corrupted(const Hit& hit) {
 
 void Replica::found_corruption() {
     corruption_found_ = kNever;
+    planned_ = false;
     ++result_.stops;
     ++result_.stops_by[corruption_.component];
     note(Kind::silent_found, corruption_.node, corruption_.component);

@@ -65,6 +65,27 @@ std::string_view incident_name(Incident::Kind kind) {
     return {};
 }
 
+std::vector<CourseMark> course_of(const std::vector<Stretch>& stretches) {
+    std::vector<CourseMark> course;
+    const auto mark = [&](Nanoseconds time, std::int64_t steps) {
+        const std::size_t n = course.size();
+        if (n > 0 && course[n - 1].time == time && course[n - 1].steps == steps)
+            return;
+        if (n > 1 && course[n - 1].steps == steps && course[n - 2].steps == steps)
+            course.back() = {time, steps};  // while nothing is done the last one moves along
+        else
+            course.push_back({time, steps});
+    };
+    for (const Stretch& s : stretches) {
+        Progress progress = s.progress;
+        mark(s.begin, progress.steps());
+        if (s.why == Spent::steps)
+            progress.run(s.begin, s.end - s.begin, s.step, s.limit);
+        mark(s.end, progress.steps());
+    }
+    return course;
+}
+
 double ReplicaResult::ettr() const {
     return wall > 0 ? static_cast<double>(spent[static_cast<std::size_t>(Spent::steps)]) / static_cast<double>(wall)
                     : 0;

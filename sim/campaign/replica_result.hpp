@@ -46,12 +46,6 @@ struct Incident {
 };
 std::string_view incident_name(Incident::Kind kind);
 
-/// A bend of a life's course: between two of them steps grow evenly.
-struct CourseMark {
-    Nanoseconds time = 0;
-    std::int64_t steps = 0;  ///< kept
-};
-
 struct ReplicaResult {
     Outcome outcome = Outcome::done;
     Nanoseconds wall = 0;
@@ -64,16 +58,19 @@ struct ReplicaResult {
     std::uint32_t warnings = 0, criticals = 0;
     Nanoseconds first_warning = kNever, first_critical = kNever;
     std::int64_t saves = 0;
-    Nanoseconds slow = 0;         ///< of `steps`: what they took beyond a healthy cluster's
-    Nanoseconds recovering = 0;   ///< from faults that struck the job to the first new step
+    Nanoseconds slow = 0;  ///< of `steps`: what they took beyond a healthy cluster's
+    /// Faults from which all processes came back, hits during a recovery included: no silent corruption, no replica that
+    /// comes back by itself, no hit while the job stood as planned. What they took: from the fault to the first new step,
+    /// and steps that were thrown away.
+    std::uint32_t recovered = 0;
+    Nanoseconds recovering = 0, lost_to_faults = 0;
     Nanoseconds longest_run = 0;  ///< between two stops
     /// By component: wall time its stops cost, from the fault until steps go on, steps thrown away included. A fault that
     /// strikes during a recovery is on the account of the first. The rest of the time without kept steps is planned, or
     /// saves, stalls, watchdogs that err.
     std::vector<Nanoseconds> lost_by;
     std::vector<Incident> incidents;  ///< where they were recorded
-    std::vector<CourseMark> course;   ///< likewise
-    std::vector<Stretch> stretches;      ///< likewise; one behind the other, from 0 to `wall`
+    std::vector<Stretch> stretches;   ///< likewise; one behind the other, from 0 to `wall`
 
     double ettr() const;  ///< kept steps / wall
 };

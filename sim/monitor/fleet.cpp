@@ -10,12 +10,15 @@
 namespace fabricast::monitor {
 namespace {
 
-constexpr std::uint32_t kNamed = 8;         // parts at the bad end that are followed one by one
-constexpr double kSlowestOfEight = 1.4236;  // models/compute/spread.hpp
+constexpr std::uint32_t kNamed = 8;   // parts at the bad end that are followed one by one
+constexpr double kNobodyBeyond = 99;  // sigma: a floor that no part passes, so that all are alike but for noise
+
+/// What a GPU counts as nominal up to, in sigmas (models/compute/spread.hpp): the slowest of a node is so in the mean.
+double nominal_up_to() { return mean_maximum(kJitterGpus); }
 
 }  // namespace
 
-Fleet fleet_of(const Scenario& s, const campaign::CampaignSpec& spec) {
+Fleet fleet_of(const Scenario& s, const campaign::CampaignSpec& spec, double step_s) {
     Fleet f;
     f.nodes = s.nodes;
     f.gpus = s.node.gpus;
@@ -26,7 +29,12 @@ Fleet fleet_of(const Scenario& s, const campaign::CampaignSpec& spec) {
     f.clock_mhz = nominal_clock_mhz(s.gpu);
     f.port_bits_per_s = s.nodes > 1 && s.node.nics > 0 ? s.node.nic_bits_per_s : 0;
     const campaign::CheckpointSpec& c = spec.checkpoint;
-    double pause = c.mode == campaign::SaveMode::none ? 0 : campaign::seconds_of(c.block + c.memory_block);
+    double pause = 0;
+    if (c.mode != campaign::SaveMode::none) {
+        const double until_next = static_cast<double>(c.every_steps) * step_s;
+        pause = campaign::seconds_of(c.block + c.drag + c.memory_block) +
+                std::max(0.0, campaign::seconds_of(c.write) - until_next);
+    }
     if (spec.events.evaluate_every > 0)
         pause += campaign::seconds_of(spec.events.evaluation);
     f.longest_pause_s = pause;
@@ -69,12 +77,13 @@ double Extremes::worst(Metric metric, double median, double steps, bool below) {
             return median + (below ? -1 : 1) * scores(gpus, sigma, 0, 0);
         }
         case Metric::sm_clock:
-            return below ? median / (1 + scores(of_stage, fleet_.gpu_spread, kSlowestOfEight, 0)) : median;
+            return below ? median / (1 + scores(of_stage, fleet_.gpu_spread, nominal_up_to(), 0)) : median;
         case Metric::collective_time:
         case Metric::compute_time: {
             const double outside = metric == Metric::compute_time ? median : 1 - median;
             const bool slow = below == (metric == Metric::collective_time);
-            const double by = outside * scores(of_stage, fleet_.gpu_spread, slow ? kSlowestOfEight : 99, noise);
+            const double by =
+                outside * scores(of_stage, fleet_.gpu_spread, slow ? nominal_up_to() : kNobodyBeyond, noise);
             return median + (below ? -by : by);
         }
         case Metric::ib_busbw:

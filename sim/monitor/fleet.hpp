@@ -5,6 +5,7 @@
 // models/monitors/thermal.hpp; adapters and rings have none.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "models/faults/random.hpp"
@@ -18,23 +19,36 @@ namespace fabricast::monitor {
 
 using monitors::kStepNoise;
 
-/// Pictures by condition, simulated when first asked for; safe to ask from many threads, as StepTimes is.
+/// Pictures by condition, simulated when first asked for; safe to ask from many threads, as StepTimes is. What is known stays
+/// as it is: a step simulated once more (StepTimes without memory) has the same picture, and others may be reading it.
 class Pictures {
 public:
     Pictures(std::size_t keys, int kinds) : kinds_(kinds), all_(keys << kinds) {}
     /// Who simulates; null: everything that will be asked for is there.
     void ask(campaign::StepTimes* steps) { steps_ = steps; }
-    void set(const campaign::Condition& c, const StepPicture& picture) { all_[slot(c)] = picture; }
+    /// One at a time; of a condition the first counts.
+    void set(const campaign::Condition& c, const StepPicture& picture) {
+        Slot& at = all_[slot(c)];
+        if (at.known.load(std::memory_order_acquire))
+            return;
+        at.picture = picture;
+        at.known.store(true, std::memory_order_release);
+    }
     const StepPicture& operator()(const campaign::Condition& c) const {
-        if (steps_)
+        const Slot& at = all_[slot(c)];
+        if (!at.known.load(std::memory_order_acquire) && steps_)
             steps_->step(c);
-        return all_[slot(c)];
+        return at.picture;
     }
 
 private:
+    struct Slot {
+        StepPicture picture;
+        std::atomic<bool> known = false;
+    };
     std::size_t slot(const campaign::Condition& c) const { return (std::size_t{c.key} << kinds_) + c.degraded; }
     int kinds_;
-    std::vector<StepPicture> all_;
+    std::vector<Slot> all_;
     campaign::StepTimes* steps_ = nullptr;
 };
 
@@ -45,10 +59,11 @@ struct Fleet {
     double board_w = 700;        ///< at its limit
     double clock_mhz = 0;        ///< 0: not known
     double port_bits_per_s = 0;  ///< 0: no adapters
-    double longest_pause_s = 0;  ///< of a save or an evaluation
+    double longest_pause_s = 0;  ///< of a save and an evaluation, as sim/campaign/progress.hpp has it
     std::uint64_t seed = 1;
 };
-Fleet fleet_of(const Scenario& scenario, const campaign::CampaignSpec& spec);
+/// `step_s`: of the healthy cluster.
+Fleet fleet_of(const Scenario& scenario, const campaign::CampaignSpec& spec, double step_s);
 
 /// Of n parts that are well the one at the bad end of a metric, as a share (or difference) of the median.
 class Extremes {

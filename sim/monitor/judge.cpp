@@ -8,6 +8,7 @@ namespace {
 
 using campaign::seconds_of;
 using campaign::Stretch;
+using monitors::of_peers;
 
 /// How much longer the truth makes a step at that time, as a share of it.
 double effect(const MonitorReport& report, const campaign::ReplicaResult& replica, const Truth& t, Nanoseconds time) {
@@ -27,13 +28,16 @@ double effect(const MonitorReport& report, const campaign::ReplicaResult& replic
         case Truth::Kind::leak: return at->leak;
         case Truth::Kind::flap: return seconds_of(t.end - t.begin) / seconds_of(report.interval);
         case Truth::Kind::poisoned: return 0;
-        case Truth::Kind::stop: return 10;
+        case Truth::Kind::departure: {  // together with all that lengthens the step beside it
+            const double healthy = (*report.pictures)({at->key, 0}).step_s;
+            return at->why == campaign::Spent::steps && healthy > 0 ? seconds_of(at->step) / healthy - 1 : 0;
+        }
+        case Truth::Kind::stop:
+        case Truth::Kind::undone:
+        case Truth::Kind::from_zero:
+        case Truth::Kind::false_alarm: return 10;
     }
     return 0;
-}
-
-bool of_peers(const monitors::Rule& rule) {
-    return rule.of == monitors::Of::peers || rule.of == monitors::Of::peers_difference;
 }
 
 /// All parts at once, or the one of a degradation; peers cannot tell what all of them have. A stall that is over before
@@ -80,15 +84,15 @@ std::vector<std::size_t> owners(const MonitorReport& report, const campaign::Rep
     return {*most};
 }
 
-double median(std::vector<double>& values) {
-    if (values.empty())
+}  // namespace
+
+double median_delay(std::vector<double>& delays) {
+    if (delays.empty())
         return kNoDelay;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
+    const auto middle = delays.begin() + static_cast<std::ptrdiff_t>((delays.size() - 1) / 2);
+    std::nth_element(delays.begin(), middle, delays.end());
     return *middle;
 }
-
-}  // namespace
 
 void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResult& replica, MonitorReport& report) {
     for (const Truth& t : truths_of(report.spec, replica))
@@ -123,7 +127,7 @@ void judge(const std::vector<monitors::Rule>& rules, const campaign::ReplicaResu
             delays.push_back(*first[t]);
             report.truths[t].caught_by.push_back({i, *first[t]});
         }
-        out.median_delay_s = median(delays);
+        out.median_delay_s = median_delay(delays);
         out.standing = replica.wall > 0 ? seconds_of(standing) / seconds_of(replica.wall) : 0;
         report.rules.push_back(std::move(out));
     }

@@ -2,10 +2,12 @@
 //
 // An alarm that names the part of a degradation belongs to that; any other to what its metric shows and was there when it
 // rose, or up to `grace` (hold, window, two samples) before. Where several things make a step longer, to the one that
-// makes it longest. Alarms of a rule whose level a healthy job passes belong to nothing. An alarm that belongs to nothing is
-// false. A truth is caught by a rule when an alarm of it belongs to it; the delay is the time from the truth's begin to the
-// first of them, below 0 where memory told of a leak before steps did. `out_of_sight`: missed, and the metric could not
-// show it.
+// makes it longest. Congestion is nothing to a rule of peers: all of them have it. Alarms of a threshold on the value itself
+// that a healthy job of the first phase passes belong to nothing; of other rules and phases this is not asked. An alarm that
+// belongs to nothing is false. A truth is caught by a rule when an alarm of it belongs to it, that is, one that rose: a second
+// truth while the alarm of a first one stands, or within its `keep`, counts as missed. The delay is the time from the truth's
+// begin to the first of its alarms, below 0 where memory told of a leak before steps did. `out_of_sight`: missed, and the
+// metric could not show it.
 #pragma once
 
 #include <limits>
@@ -19,6 +21,9 @@
 namespace fabricast::monitor {
 
 inline constexpr double kNoDelay = -std::numeric_limits<double>::infinity();  ///< nothing was caught
+
+/// The lower one of two in the middle; kNoDelay of none. Puts `delays` into another order.
+double median_delay(std::vector<double>& delays);
 
 struct RuleOutcome {
     monitors::Rule rule;
@@ -47,6 +52,11 @@ struct MonitorReport {
     std::vector<RuleOutcome> rules;
     std::vector<TruthOutcome> truths;
     std::vector<Alarm> alarms;
+    struct Throttle {
+        Nanoseconds time = 0;
+        double celsius = 0;
+    };
+    std::vector<Throttle> throttles;  ///< when rules cut the power of the hot GPU, and what they hold it at
     // to read the series again
     campaign::CampaignSpec spec;
     Fleet fleet;

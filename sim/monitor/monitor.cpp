@@ -1,7 +1,6 @@
 #include "sim/monitor/monitor.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 namespace fabricast::monitor {
 namespace {
@@ -18,6 +17,9 @@ using monitors::Rule;
 bool any_acts(const std::vector<Rule>& rules) {
     return std::any_of(rules.begin(), rules.end(), [](const Rule& r) { return r.action != Action::inquire; });
 }
+
+/// At which the GPU is held: what comes first of the two.
+double throttle_level(const Rule& rule) { return std::min(rule.warning, rule.critical); }
 
 void schedule_restart(CampaignSpec& spec, Nanoseconds time, int part) {
     ScheduledFault restart{.time = time, .kind = ScheduledFault::Kind::restart, .which = ScheduledFault::kNothing};
@@ -37,8 +39,9 @@ public:
     }
     void begins(const CampaignSpec& spec, StepTimes& steps) override {
         pictures_->ask(&steps);
-        fleet_ = fleet_of(scenario_, spec);
-        rules_ = for_job(scenario_.run.monitors.rules, fleet_, (*pictures_)({spec.phases.front().key, 0}).step_s);
+        const double step_s = (*pictures_)({spec.phases.front().key, 0}).step_s;
+        fleet_ = fleet_of(scenario_, spec, step_s);
+        rules_ = for_job(scenario_.run.monitors.rules, fleet_, step_s);
     }
     void step_seen(const Condition& condition, const Scenario& scenario, const Result& result) override {
         pictures_->set(condition, picture_of(scenario, result));
@@ -54,7 +57,6 @@ public:
             gave_up_ = gave_up;
         } else {
             r.incidents.clear();
-            r.course.clear();
             r.stretches.clear();
         }
         return r;
@@ -100,22 +102,26 @@ ReplicaResult run_under(const std::vector<Rule>& rules, const Fleet& fleet, cons
     Sample sample;
     std::uint32_t count = 0;
     bool tired = false;
-    while (walk.next(sample)) {
+    std::vector<std::uint32_t> asking;  // alarms that wait for a restart
+    while (!tired && walk.next(sample)) {
         for (const std::uint32_t risen : watch.look(sample)) {
-            const Alarm& alarm = watch.alarms()[risen];
-            const Rule& rule = rules[alarm.rule];
+            const Rule& rule = rules[watch.alarms()[risen].rule];
             if (rule.action == Action::throttle)
-                walk.throttle(std::min(rule.warning, rule.critical));
-            if (rule.action != Action::restart || sample.steps == 0)
-                continue;
-            tired = tired || count == kMostActions;
-            if (tired)
-                break;
-            ++count;
-            schedule_restart(acted, sample.time, alarm.part);
-            replica = campaign::run_replica(acted, steps, index, true);
-            break;  // the job stops: what else rose now is cleared
+                walk.throttle(throttle_level(rule));
+            if (rule.action == Action::restart)
+                asking.push_back(risen);
         }
+        // What fell meanwhile, or was cleared by a start of the job, asks no more.
+        std::erase_if(asking, [&](std::uint32_t i) { return watch.alarms()[i].end != campaign::kNever; });
+        if (asking.empty() || !sample.restarts)
+            continue;
+        tired = count == kMostActions;
+        if (tired)
+            break;
+        ++count;
+        schedule_restart(acted, sample.time, watch.alarms()[asking.front()].part);
+        asking.clear();  // the job stops
+        replica = campaign::run_replica(acted, steps, index, true);
     }
     if (actions)
         *actions = count;
@@ -142,8 +148,10 @@ MonitorReport watch_replica(const std::vector<Rule>& rules, const Fleet& fleet,
     for (; walk.next(sample); ++report.samples)
         for (const std::uint32_t risen : watch.look(sample)) {
             const Rule& rule = rules[watch.alarms()[risen].rule];
-            if (rule.action == Action::throttle)
-                walk.throttle(std::min(rule.warning, rule.critical));
+            if (rule.action != Action::throttle)
+                continue;
+            walk.throttle(throttle_level(rule));
+            report.throttles.push_back({sample.time, throttle_level(rule)});
         }
     report.alarms = watch.alarms();
     judge(rules, replica, report);
@@ -156,11 +164,8 @@ Series::Series(const MonitorReport& report, const ReplicaResult& replica)
 }
 
 bool Series::next(Sample& sample) {
-    for (; alarm_ < report_.alarms.size() && report_.alarms[alarm_].begin <= walk_.now(); ++alarm_) {
-        const Rule& rule = report_.rules[report_.alarms[alarm_].rule].rule;
-        if (rule.action == Action::throttle)
-            walk_.throttle(std::min(rule.warning, rule.critical));
-    }
+    for (; throttle_ < report_.throttles.size() && report_.throttles[throttle_].time <= walk_.now(); ++throttle_)
+        walk_.throttle(report_.throttles[throttle_].celsius);
     return walk_.next(sample);
 }
 

@@ -1,7 +1,9 @@
 // The monitors of a campaign: rules that watch one replica and are judged, rules that act and change all of them.
 //
-// A rule that asks for a restart has it: the replica is run again with somebody who saves and restarts it at that instant
-// (campaign::ScheduledFault::Kind::restart), and its samples go on from there; draws are counted, so what came before stays.
+// A rule that asks for a restart has it at the next sample at which one helps (Sample::restarts), if its alarm still stands:
+// the replica is run again with somebody who saves and restarts it at that instant (campaign::ScheduledFault::Kind::restart),
+// and its samples go on from there; draws are counted, so what came before stays. A job that hangs is ended then, before its
+// time-out. One that is on its way back has no need of it.
 // After kMostActions in one replica nobody listens any more, and the report says so.
 #pragma once
 
@@ -37,7 +39,7 @@ public:
 private:
     const MonitorReport& report_;
     Walk walk_;
-    std::size_t alarm_ = 0;
+    std::size_t throttle_ = 0;
 };
 
 }  // namespace fabricast::monitor

@@ -34,6 +34,7 @@ struct Sample {
     std::uint32_t key = 0;      ///< phase
     std::int64_t steps = 0;     ///< that ended in the interval
     bool silenced = false;      ///< a planned stop: no rule is asked
+    bool restarts = false;      ///< the job runs or hangs at `time`: a restart makes a difference
     Nanoseconds job_start = 0;  ///< of the processes at `time`
 
     double operator[](Metric m) const { return value[static_cast<std::size_t>(m)]; }

@@ -1,7 +1,10 @@
 // What was wrong with a replica and when: the truth that rules are judged against.
 //
-// One entry for each fault that struck a running job (until it ran again; what breaks meanwhile is a part of it), degradation (until mended), episode of congestion, flap,
-// loss that is not a number, and start of the job under a leak (from the end of its free time until the next start).
+// One entry for each fault that struck the job (until it ran again; what breaks meanwhile is an entry of its own, but shows
+// only in what the driver tells of it), replica that left (until it is back), silent corruption (until it is found) and its
+// end (until the job ran again), degradation (until mended), episode of congestion, flap, loss that is not a number, training
+// begun anew, save that the watchdog took for a hang (each until the job ran again), and start of the job under a leak (from
+// the end of its free time until the next start).
 #pragma once
 
 #include <string>
@@ -13,12 +16,24 @@
 namespace fabricast::monitor {
 
 struct Truth {
-    enum class Kind : std::uint8_t { stop, degradation, congestion, flap, leak, poisoned };
+    enum class Kind : std::uint8_t {
+        stop,
+        departure,  ///< of a replica; the others go on
+        undone,     ///< silent corruption was found: the job goes back
+        degradation,
+        congestion,
+        flap,
+        leak,
+        poisoned,
+        from_zero,
+        false_alarm
+    };
     Kind kind = Kind::stop;
     std::uint32_t which = 0;  ///< component or degradation
     Nanoseconds begin = 0, end = 0;
-    Nanoseconds ahead = 0;    ///< so long before `begin` it was there, and steps were as ever
-    bool while_down = false;  ///< a stop of a job that stands already
+    Nanoseconds ahead = 0;      ///< so long before `begin` it was there, and steps were as ever
+    bool while_down = false;    ///< a stop of a job that stands already
+    std::uint32_t replica = 0;  ///< of a departure
 };
 
 /// In order of time.

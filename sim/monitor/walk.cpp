@@ -59,6 +59,7 @@ bool Walk::next(Sample& out) {
     out.key = s.key;
     out.steps = sum.steps;
     out.job_start = s.job_start;
+    out.restarts = s.why == Spent::steps || s.why == Spent::detection;
     out.silenced = s.why != Spent::steps && s.planned && s.why != Spent::stall;
     out.odd_count = 0;
     out.value.fill(kMissing);
@@ -105,7 +106,7 @@ void Walk::stand(const Stretch& s, Nanoseconds length, Interval& sum) const {
     const bool waits = s.why == Spent::detection || s.why == Spent::stall;
     if (s.why == Spent::stall) {
         sum.stall += length;
-        sum.flaps += now_ == s.begin;
+        sum.flaps += now_ == s.begin && !s.membership;
     }
     if (s.why == Spent::save || s.why == Spent::load || s.why == Spent::false_alarm)
         sum.io += length;

@@ -11,12 +11,10 @@ namespace {
 
 using campaign::seconds_of;
 using monitors::Level;
-using monitors::Of;
+using monitors::of_peers;
 using monitors::Rule;
 
 constexpr std::uint64_t kRuleStreams = 1000;  // entities beyond those of metrics
-
-bool of_peers(const Rule& rule) { return rule.of == Of::peers || rule.of == Of::peers_difference; }
 
 }  // namespace
 

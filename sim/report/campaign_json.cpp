@@ -98,11 +98,11 @@ ordered_json lives_json(const CampaignReport& report, bool priced) {
 // A thousandth of the run is less than a drawing shows.
 ordered_json course_json(const CampaignReport& report) {
     ordered_json times = ordered_json::array(), steps = ordered_json::array();
-    const ReplicaResult& shown = report.result.shown;
+    const std::vector<CourseMark> course = course_of(report.result.shown.stretches);
     std::int64_t most = 1;
-    for (const CourseMark& mark : shown.course)
+    for (const CourseMark& mark : course)
         most = std::max(most, mark.steps);
-    for (const CourseMark& mark : thinned(shown.course, static_cast<double>(most) / 1000)) {
+    for (const CourseMark& mark : thinned(course, static_cast<double>(most) / 1000)) {
         times.push_back(seconds_of(mark.time));
         steps.push_back(mark.steps);
     }
@@ -163,9 +163,13 @@ ordered_json campaign_json(const Result& result) {
     for (const CampaignReport::ConditionRow& row : report.conditions)
         conditions.push_back({{"phase", row.phase}, {"condition", row.what}, {"step_s", seconds_of(row.step)}});
     json["conditions"] = std::move(conditions);
-    json["shown"] = {{"replica", r.shown_index},      {"wall_s", seconds_of(r.shown.wall)},
-                     {"stops", r.shown.stops},        {"steps", r.shown.steps},
-                     {"course", course_json(report)}, {"incidents", incidents_json(report)}};
+    json["shown"] = {{"replica", r.shown_index},
+                     {"asked_for", result.scenario->run.shown.has_value()},
+                     {"wall_s", seconds_of(r.shown.wall)},
+                     {"stops", r.shown.stops},
+                     {"steps", r.shown.steps},
+                     {"course", course_json(report)},
+                     {"incidents", incidents_json(report)}};
     json["definitions"] = {
         {"quantiles", "of the replicas; order statistics"},
         {"ettr",
@@ -173,8 +177,8 @@ ordered_json campaign_json(const Result& result) {
         {"wall", "shares of the wall time of all replicas; shown_ns of the replica shown sum to its wall time exactly"},
         {"slow_fraction", "of the wall time what kept steps took beyond those of a healthy cluster"},
         {"stop",
-         "mean over all faults that struck the job: until noticed; from then to the first new step; steps done and "
-         "lost"},
+         "mean over all faults that all processes came back from (no silent corruption, no replica that comes back by "
+         "itself): until noticed; from then to the first new step; steps done and lost"},
         {"gpu_hours", "nodes and spares x GPUs x wall time"},
         {"energy_mwh", "GPUs at board power while steps run, idle otherwise, hosts throughout; without cooling"},
         {"intervals",

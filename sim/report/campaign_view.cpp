@@ -42,13 +42,13 @@ StopTimes stop_times(const CampaignReport& report) {
     };
     const auto spent = [](const ReplicaResult& r, Spent what) { return r.spent[static_cast<std::size_t>(what)]; };
     StopTimes t;
-    t.stops = mean([](const ReplicaResult& r) { return r.stops; });
+    t.stops = mean([](const ReplicaResult& r) { return r.recovered; });
     if (t.stops <= 0)
         return t;
     const auto each_s = [&](auto figure) { return mean(figure) / t.stops / static_cast<double>(kSecond); };
     t.detection_s = each_s([&](const ReplicaResult& r) { return spent(r, Spent::detection); });
     t.restart_s = each_s([&](const ReplicaResult& r) { return r.recovering - spent(r, Spent::detection); });
-    t.lost_s = each_s([&](const ReplicaResult& r) { return spent(r, Spent::lost); });
+    t.lost_s = each_s([](const ReplicaResult& r) { return r.lost_to_faults; });
     return t;
 }
 

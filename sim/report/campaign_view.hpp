@@ -16,8 +16,9 @@ struct CampaignFigure {
 /// days, ettr, tokens, gpu_hours, cost (with a price), energy_mwh, stops, longest_run_h.
 std::vector<CampaignFigure> campaign_figures(const campaign::CampaignReport& report, bool priced);
 
-/// What a fault that struck the job took, s, mean over all of them: until it was noticed; from then to the first new step, with
-/// load and waits for a node; steps done and lost. `stops`: mean of the lives; 0: the rest is not known.
+/// What a fault took that all processes came back from (ReplicaResult::recovered), s, mean over all of them: until it was
+/// noticed; from then to the first new step, with load and waits for a node; steps done and lost. `stops`: how many a life,
+/// in the mean; 0: the rest is not known.
 struct StopTimes {
     double stops = 0, detection_s = 0, restart_s = 0, lost_s = 0;
 };

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "sim/campaign/replica_result.hpp"
+#include "sim/campaign/course.hpp"
 
 namespace fabricast::report {
 

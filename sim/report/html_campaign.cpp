@@ -46,34 +46,41 @@ std::string middle_and_ends(const Json& result, std::string_view figure) {
                        range_of(result, figure));
 }
 
-/// From a stop until steps go on, as rows; the fault before it says why.
+/// From a stop until steps go on, as rows; the fault at its begin says why, not one noted before (silent corruption).
 struct Stop {
     double day = 0, lasted_s = 0, lost_steps = 0, cost_s = 0;
     std::string why;
 };
 std::vector<Stop> stops_of(const Json& result) {
     std::vector<Stop> stops;
-    std::string why;
+    std::vector<std::pair<double, std::string>> faults;  // since the recovery before
     const double step_s = number(result, "/step/time_s");
     for (const Json& incident : at(result, "/campaign/shown/incidents")) {
         const std::string kind = word(incident, "/kind");
-        if (kind == "fault" && why.empty())
-            why = word(incident, "/text");
+        if (kind == "fault")
+            faults.emplace_back(number(incident, "/time_s"), word(incident, "/text"));
         if (kind != "recovered")
             continue;
         Stop stop;
         stop.lasted_s = number(incident, "/lasted_s");
         stop.lost_steps = number(incident, "/lost_steps");
-        stop.day = (number(incident, "/time_s") - stop.lasted_s) / 86400;
+        const double begin_s = number(incident, "/time_s") - stop.lasted_s;
+        stop.day = begin_s / 86400;
         stop.cost_s = stop.lasted_s + stop.lost_steps * step_s;
-        stop.why = std::exchange(why, {});
+        const auto cause = std::find_if(faults.begin(), faults.end(), [&](const auto& fault) {
+            return fault.first > begin_s - 1e-3;  // both were rounded
+        });
+        if (cause != faults.end())
+            stop.why = cause->second;
+        faults.clear();
         stops.push_back(std::move(stop));
     }
     return stops;
 }
 
 std::string css_of_incident(std::string_view kind) {
-    if (kind == "fault" || kind == "corruption_found" || kind == "not_a_number" || kind == "replica_left")
+    if (kind == "fault" || kind == "corruption_found" || kind == "not_a_number" || kind == "from_zero" ||
+        kind == "replica_left")
         return "s-fault";
     if (kind == "maintenance" || kind == "time_limit" || kind == "false_alarm")
         return "s-planned";
@@ -117,9 +124,10 @@ std::string course_part(const Json& result) {
     }
     c.name = fmt::format("steps kept over time in life {:.0f}", number(shown, "/replica"));
     std::string out = fmt::format(
-        "<h3>Life {:.0f}, the one of median goodput</h3>\n<p class=soft>Steps kept over wall time; {:.0f} stops by "
+        "<h3>Life {:.0f}{}</h3>\n<p class=soft>Steps kept over wall time; {:.0f} stops by "
         "faults. Where a line falls, steps since the last save are done again.</p>\n",
-        number(shown, "/replica"), number(shown, "/stops"));
+        number(shown, "/replica"), at(shown, "/asked_for") == true ? "" : ", the one of median goodput",
+        number(shown, "/stops"));
     std::vector<std::pair<std::string, std::string>> entries = {{"l-course", "steps kept"}};
     if (!c.reference.empty())
         entries.emplace_back("l-reference", "without stops and slow parts");
@@ -335,11 +343,14 @@ std::string campaign_section(const Json& result) {
     out += badput_rows({{"", &result}}) + causes_part(result) + conditions_part(result);
     if (!word(c, "/checkpoint/text").empty()) {
         out += "<p>Checkpoints: " + escape(word(c, "/checkpoint/text"));
-        if (number(c, "/checkpoint/best_s") > 0)
+        if (const double formula = number(c, "/checkpoint/best_s"); formula > 0) {
+            const double simulated = at(c, "/intervals/few_stops") == true ? 0 : number(c, "/intervals/best_s");
             out += fmt::format(
-                ". Best interval {}: goodput {} by formula, {} as it is; one stop in {}",
-                span_text(number(c, "/checkpoint/best_s")), fine_percent(number(c, "/checkpoint/ettr_at_best")),
+                ". Best interval {}{} by formula; by formula goodput is {} at {}, {} as it is; one stop in {}",
+                simulated > 0 ? span_text(simulated) + " by simulation, " : std::string(), span_text(formula),
+                fine_percent(number(c, "/checkpoint/ettr_at_best")), simulated > 0 ? "the latter" : "it",
                 fine_percent(number(c, "/checkpoint/ettr_by_formula")), span_text(number(c, "/checkpoint/mttf_s")));
+        }
         out += ".</p>\n";
     }
     return out + "</section>\n";

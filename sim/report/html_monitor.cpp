@@ -25,8 +25,7 @@ std::string monitor_section(const Json& result) {
         return {};
     std::string out = fmt::format(
         "<section id=monitor><h2>What monitors would have told</h2>\n<p class=soft>Life {:.0f}, {} samples of {}. A "
-        "rule "
-        "catches what its metric shows; a false alarm belongs to nothing that was wrong.</p>\n",
+        "rule catches what its metric shows; a false alarm belongs to nothing that was wrong.</p>\n",
         number(monitor, "/replica"), grouped(number(monitor, "/samples")), span_text(number(monitor, "/interval_s")));
     HtmlTable rules({"rule", "what it asks", "+alarms", "+caught", "+missed", "+delay", "+false", "+standing"}, true);
     std::string silent;
@@ -43,6 +42,11 @@ std::string monitor_section(const Json& result) {
     out += rules.finish();
     if (!silent.empty())
         out += "<p class=soft>Silent: " + escape(silent) + ".</p>\n";
+    if (const Json& held = at(monitor, "/throttles"); held.is_array() && !held.empty())
+        out += fmt::format(
+            "<p>Rules held the hot GPU at {:.4g} C from day {:.2f} on; what that takes from its clock and the step is "
+            "not counted.</p>\n",
+            number(held.back(), "/celsius"), number(held.front(), "/time_s") / 86400);
     HtmlTable kinds({"what was wrong", "+times", "+caught", "+delay", "by, mostly"}, true);
     for (const Json& row : at(monitor, "/kinds"))
         kinds.row({word(row, "/what"), grouped(number(row, "/times")), grouped(number(row, "/caught")), delay_text(row),

@@ -49,7 +49,7 @@ ordered_json monitor_json(const Result& result) {
         return {};
     const MonitorReport& report = *result.monitors;
     ordered_json rules = ordered_json::array(), truths = ordered_json::array(), kinds = ordered_json::array(),
-                 alarms = ordered_json::array();
+                 alarms = ordered_json::array(), throttles = ordered_json::array();
     for (const RuleOutcome& out : report.rules)
         rules.push_back(rule_json(out));
     for (const TruthRow& row : truth_rows(report))
@@ -74,11 +74,14 @@ ordered_json monitor_json(const Result& result) {
                           {"end_s", campaign::seconds_of(std::min(alarm.end, report.wall))},
                           {"critical_s", seconds_or_null(alarm.critical)}});
     }
+    for (const MonitorReport::Throttle& t : report.throttles)
+        throttles.push_back({{"time_s", campaign::seconds_of(t.time)}, {"celsius", t.celsius}});
     return {{"replica", report.replica},
             {"interval_s", campaign::seconds_of(report.interval)},
             {"samples", report.samples},
             {"restarts", report.actions},
             {"gave_up", report.gave_up},
+            {"throttles", std::move(throttles)},
             {"rules", std::move(rules)},
             {"kinds", std::move(kinds)},
             {"truths", std::move(truths)},
@@ -91,6 +94,9 @@ ordered_json monitor_json(const Result& result) {
                "from the begin of a thing to its first alarm, of those caught; below 0: told before steps showed it"},
               {"false_alarms", "alarms that belong to nothing that was wrong"},
               {"standing_fraction", "of the wall time with an alarm of the rule"},
+              {"throttles",
+               "when a rule's action held the hot GPU at a temperature; what lower power takes from its clock and the "
+               "step is not counted"},
               {"kinds", "caught by rules other than those quoted from the field report"},
               {"alarms", "the first 1000"}}}};
 }

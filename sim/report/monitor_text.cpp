@@ -83,14 +83,23 @@ std::string monitor_text(const Result& result, bool full, bool color, bool unico
         return {};
     const MonitorReport& report = *result.monitors;
     Page page(color, unicode, kScreenColumns);
-    page.heading(fmt::format("Monitors: life {}, {} samples of {}, {} things went wrong", report.replica,
-                             report.samples, span_text(campaign::seconds_of(report.interval)), report.truths.size()));
+    const std::size_t wrong = report.truths.size();
+    page.heading(fmt::format("Monitors: life {}, {} samples of {}, {} thing{} went wrong", report.replica,
+                             report.samples, span_text(campaign::seconds_of(report.interval)), wrong,
+                             wrong == 1 ? "" : "s"));
     print_rules(page, report, full);
     print_truths(page, report);
     if (report.actions > 0)
-        page.add(fmt::format("  Rules restarted the job {} times{}.", report.actions,
+        page.add(fmt::format("  Rules restarted the job {}{}.",
+                             report.actions == 1 ? std::string("once") : fmt::format("{} times", report.actions),
                              report.gave_up ? "; then nobody listened any more" : ""),
                  report.gave_up ? Paint::bad : Paint::plain)
+            .end();
+    if (!report.throttles.empty())
+        page.add(fmt::format(
+                     "  Rules held the hot GPU at {:.4g} C from day {:.2f} on; what that takes from its clock is "
+                     "not counted.",
+                     report.throttles.back().celsius, campaign::seconds_of(report.throttles.front().time) / 86400))
             .end();
     if (full)
         print_wordings(page, report);

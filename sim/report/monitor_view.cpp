@@ -11,14 +11,6 @@ using namespace monitor;
 
 bool quoted(const monitors::Rule& rule) { return rule.set == "case-a"; }
 
-double middle(std::vector<double>& values) {
-    if (values.empty())
-        return kNoDelay;
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
-
 TruthRow row_of(const MonitorReport& report, const std::string& what) {
     TruthRow row;
     row.what = what;
@@ -41,7 +33,7 @@ TruthRow row_of(const MonitorReport& report, const std::string& what) {
             delays.push_back(soonest);
     }
     row.caught = static_cast<std::uint32_t>(delays.size());
-    row.median_delay_s = middle(delays);
+    row.median_delay_s = median_delay(delays);
     const auto best = std::max_element(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
         const auto& [na, sa] = a.second;
         const auto& [nb, sb] = b.second;
@@ -69,9 +61,9 @@ std::vector<TruthRow> truth_rows(const MonitorReport& report) {
 std::string rule_name(const monitors::Rule& rule) { return quoted(rule) ? "case-a: " + rule.name : rule.name; }
 
 const std::vector<std::string_view>& monitor_figure_names() {
-    static const std::vector<std::string_view> names = {"monitor_false_alarms", "monitor_caught", "case_a_false_alarms",
-                                                        "case_a_caught",        "warning_days",   "critical_days",
-                                                        "monitor_restarts"};
+    static const std::vector<std::string_view> names = {
+        "monitor_false_alarms", "monitor_caught",     "case_a_false_alarms", "case_a_caught",
+        "monitor_warning_d",    "monitor_critical_d", "monitor_restarts"};
     return names;
 }
 
@@ -99,8 +91,8 @@ std::optional<double> monitor_figure(const Result& result, std::string_view name
         return false_alarms;
     if (name == "monitor_caught" || name == "case_a_caught")
         return caught;
-    const Nanoseconds first = name == "warning_days" ? warning : critical;
-    if ((name == "warning_days" || name == "critical_days") && first < campaign::kNever)
+    const Nanoseconds first = name == "monitor_warning_d" ? warning : critical;
+    if ((name == "monitor_warning_d" || name == "monitor_critical_d") && first < campaign::kNever)
         return campaign::seconds_of(first) / 86400;
     return std::nullopt;
 }

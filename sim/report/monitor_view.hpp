@@ -24,7 +24,7 @@ std::vector<TruthRow> truth_rows(const monitor::MonitorReport& report);
 std::string rule_name(const monitors::Rule& rule);
 
 /// monitor_false_alarms, monitor_caught (both without the rules of the field report), case_a_false_alarms, case_a_caught,
-/// warning_days, critical_days (first alarm of the rules that hold step_time against the base), monitor_restarts.
+/// monitor_warning_d, monitor_critical_d (first alarm of the rules that hold step_time against the base), monitor_restarts.
 std::optional<double> monitor_figure(const Result& result, std::string_view name);
 const std::vector<std::string_view>& monitor_figure_names();
 

@@ -1,6 +1,8 @@
 // What a campaign rests on and nobody said: rates, pieces of a recovery, storage.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/monitors/noise.hpp"
 #include "models/monitors/thermal.hpp"
 #include "sim/scenario/fill.hpp"
@@ -33,6 +35,16 @@ void list_run(const Answers& answers, Scenario& s) {
         if (d.rate > 0)
             say(("faults.degradations." + d.name).c_str(), fmt::format("{:.3g} per 1000 node-days", d.rate * 1000),
                 ("degradations." + d.name + ".rate").c_str());
+    for (std::size_t i = 0; i < run.faults.degradations.size(); ++i) {
+        const faults::Degradation& d = run.faults.degradations[i];
+        const bool occurs =
+            d.rate > 0 || std::any_of(run.faults.events.begin(), run.faults.events.end(), [&](const auto& e) {
+                return e.kind == RunPlan::Faults::Event::Kind::slow && e.which == i;
+            });
+        if (d.name == "hot_gpu" && occurs)
+            say("faults.degradations.hot_gpu.keeps", fmt::format("{:.3g} of its clock", d.keeps),
+                "degradations.hot_gpu.keeps");
+    }
     if (run.faults.episodes.congestions_per_day > 0)
         say("faults.congestions_per_day", fmt::format("{:.3g}", run.faults.episodes.congestions_per_day),
             "episodes.congestion.per_day");
@@ -64,8 +76,15 @@ void list_run(const Answers& answers, Scenario& s) {
              "a V100's rise under load is over within 60 s");
         tell("monitor.waiting_power", fmt::format("{:.3g} of board power", monitors::kWaitingPower), Origin::published,
              "129-152 W of 700 W with kernels waiting in a collective (NVIDIA/nccl issue 1550)");
-        tell("monitor.host_memory_free", fmt::format("{:.3g} at the start", monitors::kFreeAtStart), Origin::guess,
-             "assumed");
+        tell("monitor.gpu_temp_spread",
+             fmt::format("{:.3g} % of the rise over the inlet", monitors::kThermalSpread * 100), Origin::guess,
+             "estimate; GPUs of one node at 129-152 W lie 34-38 C (NVIDIA/nccl issue 1550)");
+        tell("monitor.failed_cooling", fmt::format("{:.3g} times the resistance", monitors::kFailedCooling),
+             Origin::guess, "assumed; the GPU's own slowdown holds it then");
+        tell("monitor.host_memory_free",
+             fmt::format("{:.3g} at the start, {:.3g} when a leak has used it up", monitors::kFreeAtStart,
+                         monitors::kFreeAtLeast),
+             Origin::guess, "assumed");
     }
     if (run.checkpoint.mode != RunPlan::Save::none)
         say("run.checkpoint.write", fmt::format("{:.3g} GB/s", run.checkpoint.write_bytes_per_s / 1e9),

@@ -56,8 +56,8 @@ struct Field {
 };
 
 std::span<const Field> fields();
-std::span<const Field> run_fields();   ///< the part below run and faults
-std::span<const Field> plan_fields();  ///< the part below plan
+std::span<const Field> run_fields();     ///< the part below run and faults
+std::span<const Field> plan_fields();    ///< the part below plan
 std::span<const Field> expect_fields();  ///< below `expect`, and what follows it
 
 /// nullptr when unknown. Wildcards match ("comm.env.NCCL_ALGO" finds "comm.env.*").

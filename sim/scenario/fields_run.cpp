@@ -225,10 +225,10 @@ constexpr Field kRunFields[] = {
     quantity("monitor.own[].memory", D::time, "h", kLong, "of: baseline: how far its past reaches; 24 h."),
     number_or_zero("monitor.own[].drift", 10,
                    "test: cusum: what is taken off each deviation; half of the smallest change."),
-    choice(
-        "monitor.own[].action", "inquire|throttle|restart", "inquire",
-        "inquire: somebody looks. throttle: the hot GPU is held at the warning level. restart: save, exchange the node "
-        "the alarm names, restart; the campaign does it."),
+    choice("monitor.own[].action", "inquire|throttle|restart", "inquire",
+           "inquire: somebody looks. throttle: the hot GPU is held at the warning level; its temperature falls, what "
+           "lower power takes from its clock and the step is not counted. restart: save, exchange the node the alarm "
+           "names, restart; the campaign does it, while the alarm stands; a job that hangs is ended then."),
 };
 
 }  // namespace

@@ -101,7 +101,6 @@ constexpr EventKind kEventKinds[] = {{"gpu_fail", "gpu", RunPlan::Faults::Event:
                                      {"hang", "unknown", RunPlan::Faults::Event::Kind::stop},
                                      {"gpu_slow", "slow_gpu", RunPlan::Faults::Event::Kind::slow},
                                      {"gpu_hot", "hot_gpu", RunPlan::Faults::Event::Kind::slow},
-                                     {"hang", "unknown", RunPlan::Faults::Event::Kind::stop},
                                      {"nic_slow", "nic_half", RunPlan::Faults::Event::Kind::slow},
                                      {"link_flap", "", RunPlan::Faults::Event::Kind::stall},
                                      {"data_nan", "", RunPlan::Faults::Event::Kind::poisoned},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/monitors/shipped_rules.hpp"
+#include "models/monitors/thermal.hpp"
 #include "sim/scenario/fill.hpp"
 #include "sim/scenario/nearest.hpp"
 
@@ -29,7 +30,7 @@ std::vector<std::string> names_of_peers() {
 }
 
 Wrong wrong_rule(const Rule& r, bool has_drift) {
-    const bool peers = r.of == Of::peers || r.of == Of::peers_difference;
+    const bool peers = of_peers(r);
     const bool both = r.warning != kNoLevel && r.critical != kNoLevel;
     if (r.warning == kNoLevel && r.critical == kNoLevel)
         return {"", "a rule needs a level: give warning, critical or both"};
@@ -51,6 +52,15 @@ Wrong wrong_rule(const Rule& r, bool has_drift) {
         return {"drift", "drift is a parameter of test: cusum"};
     if (r.action == monitors::Action::throttle && (r.metric != monitors::Metric::gpu_temp || r.of != Of::value))
         return {"action", "throttle holds a GPU at a temperature; it needs metric: gpu_temp, of: value"};
+    if (r.action == monitors::Action::throttle && r.below)
+        return {"when", "throttle holds a GPU that is too hot; it needs when: above"};
+    const double acts_at = r.critical != kNoLevel ? r.critical : r.warning;
+    if (r.action == monitors::Action::throttle && acts_at >= monitors::kSlowdownC)
+        return {r.critical != kNoLevel ? "critical" : "warning",
+                fmt::format("throttle never acts: at {:.4g} C a GPU's own clock holds it; give less",
+                            monitors::kSlowdownC)};
+    if (r.action == monitors::Action::restart && r.metric == monitors::Metric::job_up)
+        return {"action", "restart never acts: a job that is down is on its way back, and started it is up"};
     return {nullptr, {}};
 }
 

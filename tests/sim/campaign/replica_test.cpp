@@ -81,20 +81,21 @@ TEST(Replica, CourseIsTheLifeOfTheJob) {
     spec.recovery.locate = 5 * kMinute;
     StepTimes steps = all_alike(4 * kSecond);
     const ReplicaResult r = run_replica(spec, steps, 0, true);
-    ASSERT_GT(r.course.size(), 4u);
-    EXPECT_EQ(r.course.front().time, 0);
-    EXPECT_EQ(r.course.back().time, r.wall);
-    EXPECT_EQ(r.course.back().steps, r.steps);
+    const std::vector<CourseMark> course = course_of(r.stretches);
+    ASSERT_GT(course.size(), 4u);
+    EXPECT_EQ(course.front().time, 0);
+    EXPECT_EQ(course.back().time, r.wall);
+    EXPECT_EQ(course.back().steps, r.steps);
     std::int64_t fallen = 0, lost = 0;
-    for (std::size_t i = 1; i < r.course.size(); ++i) {
-        EXPECT_GE(r.course[i].time, r.course[i - 1].time);
-        fallen += std::max<std::int64_t>(0, r.course[i - 1].steps - r.course[i].steps);
+    for (std::size_t i = 1; i < course.size(); ++i) {
+        EXPECT_GE(course[i].time, course[i - 1].time);
+        fallen += std::max<std::int64_t>(0, course[i - 1].steps - course[i].steps);
     }
     for (const Incident& incident : r.incidents)
         lost += incident.lost_steps;
     EXPECT_GT(lost, 0);
     EXPECT_EQ(fallen, lost);
-    EXPECT_TRUE(run_replica(spec, steps, 0, false).course.empty());
+    EXPECT_TRUE(run_replica(spec, steps, 0, false).stretches.empty());
 }
 
 // The interval of the best simulated ETTR is Daly's within 10 %: common random numbers make the curve smooth enough.

@@ -124,13 +124,16 @@ TEST(Monitor, StopsShowWhereTheyCan) {
     job.stop("hbm", 2 * kDay);
     job.stop("host", 4 * kDay);
     job.spec.scheduled.push_back({.time = 6 * kDay, .kind = ScheduledFault::Kind::poisoned});
+    job.spec.scheduled.push_back({.time = 7 * kDay, .kind = ScheduledFault::Kind::from_zero});
     job.spec.scheduled.push_back({.time = 8 * kDay, .kind = ScheduledFault::Kind::stall, .lasts = 8 * kSecond});
     const MonitorReport report = job.watch();
-    ASSERT_EQ(report.truths.size(), 4u);
+    ASSERT_EQ(report.truths.size(), 5u);
     EXPECT_EQ(rule(report, "ecc").caught, 1u);
     EXPECT_EQ(rule(report, "xid").caught, 1u);
-    EXPECT_EQ(rule(report, "xid").out_of_sight, 3u);
+    EXPECT_EQ(rule(report, "xid").out_of_sight, 4u);
     EXPECT_EQ(rule(report, "loss_nan").caught, 1u);
+    EXPECT_EQ(rule(report, "loss_nan").missed, rule(report, "loss_nan").out_of_sight);
+    EXPECT_EQ(report.truths[3].what, "training begun anew");  // whose loss is a number
     EXPECT_LE(rule(report, "loss_nan").median_delay_s, 60);
     EXPECT_GE(rule(report, "job_down").caught, 2u);
     EXPECT_TRUE(report.truths.back().caught_by.empty());  // a flap of 8 s
@@ -209,6 +212,67 @@ TEST(Monitor, NamedPartIsExchanged) {
     EXPECT_EQ(rule(report, "port_rate").alarms, 1u);
 }
 
+// A hang that a rule sees before the watchdog: the job is ended then, and nothing is saved.
+TEST(Monitor, RuleEndsAHang) {
+    Job job(4, 2);
+    job.spec.recovery.detect_hang = 2 * kHour;
+    job.stop("unknown", kDay);
+    for (monitors::Rule& r : job.rules)
+        if (r.name == "no_progress")
+            r.action = monitors::Action::restart;
+    const MonitorReport report = job.watch();
+    EXPECT_EQ(job.actions, 1u);
+    EXPECT_EQ(job.replica.planned_stops, 0u);
+    EXPECT_EQ(job.replica.recovered, 1u);
+    const double noticed = seconds(job.replica.spent[static_cast<std::size_t>(campaign::Spent::detection)]);
+    EXPECT_EQ(rule(report, "no_progress").alarms, 1u);
+    EXPECT_NEAR(seconds(kDay) + noticed, seconds(rule(report, "no_progress").first_critical), 1e-6);
+    EXPECT_NEAR(noticed, 480 + 20 + 2 * 4, 61);  // critical, and pauses and steps that it waits for
+}
+
+// Whatever ended in the interval of the alarm: the named part is exchanged with the next sample.
+TEST(Monitor, RuleActsWhateverTheStep) {
+    for (int minute = 0; minute < 6; ++minute) {
+        Job job(150, 2);
+        job.degrade("nic_half", kDay + minute * kMinute, 12 * kHour);
+        for (monitors::Rule& r : job.rules)
+            if (r.name == "port_rate")
+                r.action = monitors::Action::restart;
+        const MonitorReport report = job.watch();
+        EXPECT_EQ(job.actions, 1u) << minute;
+        ASSERT_EQ(report.truths.size(), 1u) << minute;
+        EXPECT_LE(report.truths.front().truth.end - report.truths.front().truth.begin, 7 * kMinute) << minute;
+    }
+}
+
+// An alarm that rises in a stall acts behind it, if it still stands; one of a job that comes back already is left alone.
+TEST(Monitor, ActionWaitsUntilItHelps) {
+    const auto watched = [](Job& job, double keep_s) {
+        monitors::Rule r;
+        r.name = "quiet";
+        r.set = "own";
+        r.metric = Metric::ib_bw;
+        r.of = monitors::Of::base;
+        r.below = true;
+        r.warning = 0.02;
+        r.keep_s = keep_s;
+        r.action = monitors::Action::restart;
+        job.rules = {r};
+        job.watch();
+        return job.actions;
+    };
+    for (const bool keeps : {false, true}) {
+        Job stalls(4, 2);
+        stalls.spec.scheduled.push_back({.time = kDay, .kind = ScheduledFault::Kind::stall, .lasts = 5 * kMinute});
+        EXPECT_EQ(watched(stalls, keeps ? 3600 : 0), keeps ? 1u : 0u);
+        EXPECT_EQ(stalls.replica.planned_stops, keeps ? 1u : 0u);
+    }
+    Job crashes(4, 2);  // noticed within a sample
+    crashes.stop("hbm", kDay - 45 * kSecond);
+    EXPECT_EQ(watched(crashes, 3600), 0u);
+    EXPECT_EQ(crashes.replica.planned_stops, 0u);
+}
+
 TEST(Monitor, NobodyListensForEver) {
     Job job(4, 20);
     monitors::Rule r;
@@ -244,6 +308,74 @@ TEST(Monitor, ThrottleHoldsTheHotGpu) {
             r.action = monitors::Action::throttle;
         }
     EXPECT_EQ(hottest(), 80);
+}
+
+// The series tell what the rules saw: read again, rules that ask for two levels say the same at the same time.
+TEST(Monitor, SeriesAreWhatRulesSaw) {
+    Job job(4, 5);
+    job.degrade("hot_gpu", 2 * kDay, 2 * kDay);
+    for (monitors::Rule& r : job.rules)
+        if (r.name == "gpu_temp") {
+            r.warning = 80;
+            r.action = monitors::Action::throttle;  // when it is critical
+        }
+    const MonitorReport report = job.watch();
+    EXPECT_LT(rule(report, "gpu_temp").first_critical, campaign::kNever);
+    Series series(report, job.replica);
+    Watch again(job.rules, report.fleet, *report.pictures, report.seed, report.interval, false);
+    for (Sample s; series.next(s);)
+        again.look(s);
+    ASSERT_EQ(again.alarms().size(), report.alarms.size());
+    for (std::size_t i = 0; i < report.alarms.size(); ++i) {
+        EXPECT_EQ(again.alarms()[i].begin, report.alarms[i].begin);
+        EXPECT_EQ(again.alarms()[i].critical, report.alarms[i].critical);
+    }
+}
+
+// A save that blocks longer than the watchdog waits, and silent corruption that is found, take the job down unannounced: what
+// rules say then is true.
+TEST(Monitor, StopsWithoutAFaultOfTheirTimeAreTruths) {
+    Job saves(4, 20);
+    saves.spec.checkpoint.block = kMinute;
+    saves.spec.checkpoint.spread = 1;
+    saves.spec.watchdog = {10 * kMinute, 0};
+    const MonitorReport of_saves = saves.watch();
+    ASSERT_GT(saves.replica.false_alarms, 1u);
+    EXPECT_EQ(of_saves.truths.size(), saves.replica.false_alarms);
+    EXPECT_EQ(rule(of_saves, "job_down").caught, saves.replica.false_alarms);
+    Job corrupts(4, 20);
+    for (faults::Component& c : corrupts.spec.fleet.components)
+        if (c.shows == faults::Shows::silent)
+            c.rate = 5.0 / (20 * 128);
+    corrupts.spec.recovery.detect_silent_mean_s = 7200;
+    const MonitorReport of_corruption = corrupts.watch();
+    ASSERT_GT(corrupts.replica.stops, 1u);
+    EXPECT_EQ(rule(of_corruption, "job_down").caught, corrupts.replica.stops);
+    for (const MonitorReport* report : {&of_saves, &of_corruption})
+        for (const RuleOutcome& out : report->rules)
+            EXPECT_EQ(out.false_alarms, 0u) << out.rule.name << " " << alarms_text(*report);
+}
+
+// Replicas that go on without each other: a departure is one thing that was wrong, not a flap; each ends when its own is back.
+TEST(Monitor, ReplicasThatLeave) {
+    Job job(4, 4);
+    job.spec.recovery.style = campaign::Style::replicas;
+    job.spec.recovery.replicas = 16;
+    job.spec.recovery.membership = 30 * kSecond;
+    job.spec.scheduled = {{.time = 2 * kDay, .which = job.component("host"), .node = 3},
+                          {.time = 2 * kDay + 5 * kMinute, .which = job.component("host"), .node = 5}};
+    job.spec.fleet.spares = 4;
+    const MonitorReport report = job.watch();
+    ASSERT_EQ(report.truths.size(), 2u);
+    for (const TruthOutcome& t : report.truths)
+        EXPECT_EQ(t.truth.kind, Truth::Kind::departure);
+    EXPECT_NEAR(seconds(report.truths[1].truth.end - report.truths[0].truth.end), 300, 61);
+    EXPECT_GT(report.truths[0].truth.end, report.truths[1].truth.begin);
+    EXPECT_GT(seconds(report.truths[0].truth.end - report.truths[0].truth.begin), 480);
+    for (const Sample& s : job.samples())
+        ASSERT_EQ(s[Metric::link_downed], 0);
+    for (const RuleOutcome& out : report.rules)
+        EXPECT_EQ(out.false_alarms, 0u) << out.rule.name << " " << alarms_text(report);
 }
 
 // A sample sees only what was before it: a restart on day 5 changes none of the days before, not by a bit.

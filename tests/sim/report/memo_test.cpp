@@ -48,6 +48,43 @@ TEST(Memo, ARunOf200StepsWithFaults) {
     EXPECT_EQ(run(true), run(false));
 }
 
+// The same with monitors, one of which restarts the job: they ask for pictures of steps, many times.
+TEST(Memo, AWatchedRunWithFaults) {
+    const std::string text =
+        "cluster: {nodes: 2, node: hgx-h100}\n"
+        "model: llama3.2-1b\n"
+        "training:\n"
+        "  sequence: 4096 tokens\n"
+        "  global_batch: 128 sequences\n"
+        "  micro_batch: 2\n"
+        "  layout: {dp: auto, zero: 1}\n"
+        "run:\n"
+        "  tokens: 104857600 tokens\n"  // 200 steps
+        "  replicas: 2\n"
+        "  checkpoint: {every_steps: 20, mode: sync}\n"
+        "faults:\n"
+        "  rates: none\n"
+        "  congestions_per_day: 400\n"
+        "  events:\n"
+        "    - {kind: nic_slow, at: 70 s, duration: 20 s}\n"
+        "    - {kind: gpu_slow, at: 200 s, duration: 30 s}\n"
+        "monitor:\n"
+        "  interval: 2 s\n"
+        "  own:\n"
+        "    - {metric: port_rate, of: peers, when: below, warning: 0.9, action: restart}\n";
+    const auto run = [&](bool memo) {
+        const Scenario scenario = parse_scenario(text, "t.yaml");
+        Result result = forecast(scenario, {.memo = memo});
+        monitor::add_campaign(scenario, result, {.memo = memo, .intervals = false});
+        EXPECT_EQ(result.failure, "");
+        EXPECT_EQ(result.campaign->result.shown.steps, 200);
+        EXPECT_EQ(result.monitors->actions, 1u);
+        EXPECT_GE(result.monitors->alarms.size(), 1u);
+        return result_json(result);
+    };
+    EXPECT_EQ(run(true), run(false));
+}
+
 // 200 steps of a job on one node, step by step: a clock falls and recovers, an adapter loses half its rate; stretches that repeat
 // are left out, or simulated. Engine counts and the list of what was simulated tell the two apart, nothing else.
 TEST(Memo, AJobOf200StepsWithFaults) {

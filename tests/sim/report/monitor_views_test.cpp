@@ -63,12 +63,21 @@ TEST(MonitorViews, TextTellsWhoCaughtWhatAndWhoCries) {
     EXPECT_EQ(report::monitor_text(result, false, false), "");
     add_monitors(result);
     const std::string text = report::monitor_text(result, false, false);
-    for (const char* part : {"Monitors: life 3, 10 samples of 60 s, 1 things went wrong", "port_rate", "42 s",
+    for (const char* part : {"Monitors: life 3, 10 samples of 60 s, 1 thing went wrong", "port_rate", "42 s",
                              "case-a: ib_traffic", "silent: step_time", "network adapter at half rate"})
         EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
         EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_EQ(text.find("held the hot GPU"), std::string::npos);
+    auto throttled = std::make_shared<MonitorReport>(*result.monitors);
+    throttled->throttles = {{campaign::kDay / 2, 80}};
+    result.monitors = throttled;
+    const std::string held = report::monitor_text(result, false, false);
+    EXPECT_NE(
+        held.find("Rules held the hot GPU at 80 C from day 0.50 on; what that takes from its clock is not counted."),
+        std::string::npos)
+        << held;
     const std::string full = report::monitor_text(result, true, false);
     EXPECT_NE(full.find("a port negotiates its rate exactly"), std::string::npos);
     EXPECT_NE(full.find("port_rate < 0.95 x peers, critical < 0.75 x peers"), std::string::npos);
@@ -83,6 +92,13 @@ TEST(MonitorViews, ThePageTellsThemToo) {
     const std::string page = html_report(result_json(result));
     for (const char* part : {"id=monitor", "What monitors would have told", "network adapter at half rate", "Silent:"})
         EXPECT_NE(page.find(part), std::string::npos) << part;
+    EXPECT_EQ(page.find("held the hot GPU"), std::string::npos);
+    auto throttled = std::make_shared<MonitorReport>(*result.monitors);
+    throttled->throttles = {{campaign::kDay / 2, 80}};
+    result.monitors = throttled;
+    EXPECT_EQ(nlohmann::json::parse(result_json(result))["monitor"]["throttles"][0]["celsius"], 80);
+    EXPECT_NE(html_report(result_json(result)).find("Rules held the hot GPU at 80 C from day 0.50 on"),
+              std::string::npos);
 }
 
 TEST(MonitorViews, FiguresCanBeExpected) {
@@ -94,7 +110,7 @@ TEST(MonitorViews, FiguresCanBeExpected) {
     EXPECT_EQ(figure(result, "case_a_false_alarms"), 2);
     EXPECT_EQ(figure(result, "monitor_caught"), 1);
     EXPECT_EQ(figure(result, "case_a_caught"), 0);
-    EXPECT_FALSE(figure(result, "warning_days"));
+    EXPECT_FALSE(figure(result, "monitor_warning_d"));
     EXPECT_EQ(figure(result, "monitor_restarts"), 0);
     for (const std::string_view name : report::monitor_figure_names())
         EXPECT_NE(std::find(figure_names().begin(), figure_names().end(), name), figure_names().end()) << name;

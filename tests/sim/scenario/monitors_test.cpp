@@ -66,6 +66,12 @@ TEST(MonitorKeys, BadInputIsRefusedWithPlaceAndRemedy) {
     expect_words(refused("{metric: step_time, of: baseline, test: cusum, warning: 1}"), {"drift is missing"});
     expect_words(refused("{metric: step_time, test: cusum, drift: 0.02, warning: 1}"), {"base, baseline or peers"});
     expect_words(refused("{metric: step_time, warning: 2, action: throttle}"), {"throttle", "gpu_temp"});
+    expect_words(refused("{metric: gpu_temp, when: below, warning: 80, action: throttle}"),
+                 {"throttle", "when: above"});
+    expect_words(refused("{metric: gpu_temp, warning: 80, critical: 90, action: throttle}"),
+                 {"monitor.own[0].critical", "never acts", "89 C"});
+    expect_words(refused("{metric: job_up, when: below, warning: 0.5, action: restart}"),
+                 {"monitor.own[0].action", "never acts"});
     expect_words(refused("{metric: mfu, warning: 2}, {metric: mfu, warning: 3}"), {"another rule is called `mfu`"});
     expect_words(refused("{metric: mfu, wanring: 2}"), {"wanring", "did you mean `warning`"});
     expect_words(error_of(kGood, {"faults=default", "monitor={interval: 0 s}"}), {"monitor.interval", "at least 1"});
