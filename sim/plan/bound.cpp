@@ -7,14 +7,15 @@
 #include "models/parallel/memory.hpp"
 #include "models/parallel/placement.hpp"
 #include "models/parallel/ranks.hpp"
+#include "models/program/deciding_links.hpp"
 #include "sim/step/collective_time.hpp"
 
 namespace fabricast::plan {
 namespace {
 
 constexpr double kSlack = 1e-6;        // picoseconds are rounded a segment at a time
-constexpr double kNearBusiest = 0.8;   // a stage with so much of the most work may be the busiest, optimizer counted
-constexpr double kGatherSlack = 0.97;  // many gathers against one of all: chunks and protocols differ
+constexpr double kNearBusiest = 0.8;   // a stage with so much of the most work in passes may be the busiest of all
+constexpr double kNearlyTied = 0.999;  // the same of all work
 
 // The tp group of rank 0 is ranks 0 .. tp - 1, whatever else the layout is.
 bool tp_is_first(const Layout& l) { return l.order.starts_with("tp"); }
@@ -38,12 +39,59 @@ double BoundBook::alone_s(Collective kind, const std::vector<std::uint32_t>& mem
     return at->second;
 }
 
+namespace {
+
+/// What of an operation's time the bound counts.
+struct Timed {
+    double compute = 0, traffic = 0;
+    bool forward = false, backward = false;  ///< of a pass
+};
+
+// The quickest forward and backward pass of a template: operations wait for each other, but not for other passes.
+BoundBook::Pass quickest_passes(const program::Template& t, const std::vector<Timed>& timed, double slow) {
+    BoundBook::Pass out{-1, -1};
+    std::vector<double> stream(t.streams, 0), end(t.nodes.size(), 0);
+    bool open = false, forward = false;
+    const auto close = [&] {
+        double& least = forward ? out.forward : out.backward;
+        if (open && (least < 0 || stream[0] < least))
+            least = stream[0];
+        open = false;
+    };
+    for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+        if (t.nodes[n].kind != program::Node::Kind::operation)
+            continue;
+        const program::Operation& op = t.operations[t.nodes[n].operation];
+        const Timed& time = timed[t.nodes[n].operation];
+        if (op.kind == program::OpKind::p2p_batch)
+            close();
+        if (!time.forward && !time.backward)
+            continue;
+        if (!open || forward != time.forward) {
+            close();
+            open = true;
+            forward = time.forward;
+            std::fill(stream.begin(), stream.end(), 0);
+            std::fill(end.begin(), end.end(), 0);
+        }
+        double begin = stream[op.stream];
+        for (const std::uint32_t wait : op.waits)
+            begin = std::max(begin, end[wait]);
+        end[n] = stream[op.stream] = begin + slow * time.compute + time.traffic;
+    }
+    close();
+    return {std::max(out.forward, 0.0), std::max(out.backward, 0.0)};
+}
+
+}  // namespace
+
 // One stage of a pipeline of single layers, with one micro-batch and with two.
 BoundBook::Piece BoundBook::measure(const TrainingPlan& narrow, std::int64_t stage) {
     const Scenario& s = cluster_.scenario();
     struct Sums {
-        double forward = 0, backward = 0, recompute = 0, forward_tp = 0, tp = 0;
+        double forward = 0, backward = 0, recompute = 0, tp = 0;
     } sums[2];
+    Piece out;
     std::vector<std::uint32_t> members(static_cast<std::size_t>(narrow.layout.tp));
     for (std::size_t i = 0; i < members.size(); ++i)
         members[i] = static_cast<std::uint32_t>(i);
@@ -58,39 +106,61 @@ BoundBook::Piece BoundBook::measure(const TrainingPlan& narrow, std::int64_t sta
         build_stage(s.model, plan, s.software, stage, order, 1, {program, calls, costs});
         const program::Template& t = program.templates.back();
         const std::vector<std::int64_t> runs = program::executions(t);
+        std::vector<Timed> timed(runs.size());
         for (std::size_t i = 0; i < runs.size(); ++i) {
             const program::Operation& op = t.operations[i];
             const auto times = static_cast<double>(runs[i]);
             const program::Phase phase = program.labels[op.label].phase;
-            const bool forward = phase == program::Phase::forward, backward = phase == program::Phase::backward,
-                       again = phase == program::Phase::recompute;
-            if (!forward && !backward && !again)
+            const bool again = phase == program::Phase::recompute;
+            timed[i].forward = phase == program::Phase::forward;
+            timed[i].backward = again || phase == program::Phase::backward;
+            if (!timed[i].forward && !timed[i].backward)
                 continue;
             if (op.kind == program::OpKind::compute) {
                 const program::CostClass& cost = costs.at(op.payload);
                 const double repeated = seconds(cost.parts[static_cast<std::size_t>(Account::recompute)]);
                 const double work = seconds(cost.work);
+                timed[i].compute = work;
                 sums[n].recompute += times * (again ? work : repeated);
-                (forward ? sums[n].forward : sums[n].backward) += again ? 0 : times * (work - repeated);
-            } else if (op.kind == program::OpKind::collective && op.stream == 0 && calls[op.payload].slot == Slot::tp &&
+                (timed[i].forward ? sums[n].forward : sums[n].backward) += again ? 0 : times * (work - repeated);
+            } else if (op.kind == program::OpKind::collective && calls[op.payload].slot == Slot::tp &&
                        tp_is_first(plan.layout)) {
                 const CallInfo& call = calls[op.payload];
-                const double time = times * alone_s(call.kind, members, call.bytes) * call.share / 1000;
-                sums[n].tp += time;
-                sums[n].forward_tp += forward ? time : 0;
+                timed[i].traffic = alone_s(call.kind, members, call.bytes) * call.share / 1000;
+                sums[n].tp += op.stream == 0 ? times * timed[i].traffic : 0;
             }
         }
+        if (n == 1) {
+            out.nominal = quickest_passes(t, timed, 1);
+            out.slow = quickest_passes(t, timed, slowest());
+        }
     }
-    Piece out;
     out.forward = sums[1].forward - sums[0].forward;
     out.backward = sums[1].backward - sums[0].backward;
     out.recompute = sums[1].recompute - sums[0].recompute;
     out.each_tp = sums[1].tp - sums[0].tp;
-    out.forward_tp = sums[1].forward_tp - sums[0].forward_tp;
     const auto whole = [](const Sums& x) { return x.forward + x.backward + x.recompute; };
     out.once = 2 * whole(sums[0]) - whole(sums[1]);
     out.once_tp = 2 * sums[0].tp - sums[1].tp;
     return out;
+}
+
+void BoundBook::Piece::add(const Piece& other) {
+    once += other.once;
+    forward += other.forward;
+    backward += other.backward;
+    recompute += other.recompute;
+    once_tp += other.once_tp;
+    each_tp += other.each_tp;
+    nominal.forward += other.nominal.forward;
+    nominal.backward += other.nominal.backward;
+    slow.forward += other.slow.forward;
+    slow.backward += other.slow.backward;
+}
+
+double BoundBook::slowest() const {
+    const Scenario& s = cluster_.scenario();
+    return s.gpu_draw_each ? 1.0 : expected_slowest(s.gpu_spread, cluster_.gpus()) / 65536.0;
 }
 
 BoundBook::Pieces BoundBook::make_pieces(const TrainingPlan& plan) {
@@ -144,19 +214,205 @@ const BoundBook::Pieces& BoundBook::pieces(const TrainingPlan& plan) {
     return at->second;
 }
 
-double BoundBook::gather_s(const TrainingPlan& plan, std::int64_t stage) {
-    const Layout& l = plan.layout;
-    const Architecture& a = cluster_.scenario().model;
-    if (l.zero != 3 || !l.order.starts_with("tp"))
+namespace {
+
+// Where the groups of a layout lie.
+std::vector<std::int64_t> place_key(const Layout& l) {
+    std::vector<std::int64_t> key = {l.tp, l.cp, l.ep, l.etp, l.pp, l.dp, l.zero, l.shard_group};
+    for (const char c : l.order)
+        key.push_back(c);
+    return key;
+}
+
+}  // namespace
+
+double BoundBook::message_s(std::uint32_t from, std::uint32_t to, Bytes bytes) {
+    const auto [at, fresh] = messages_.try_emplace({from, to, bytes}, 0);
+    if (fresh && bytes > 0) {
+        const CommModel::Message message = cluster_.comm().message(GpuId{from}, GpuId{to}, bytes);
+        Rate rate = program::alone_rate(message.links, cluster_.cluster().links().capacity);
+        if (message.cap > 0)
+            rate = std::min(rate, message.cap);
+        at->second = seconds(message.latency) + static_cast<double>(bytes) / bytes_per_s(rate);
+    }
+    return at->second;
+}
+
+// How long the link that carries most of a group's calls needs for them at its capacity.
+double BoundBook::busiest_link_s(const std::vector<std::uint32_t>& members,
+                                 const std::map<std::pair<Collective, Bytes>, double>& calls) {
+    if (calls.empty())
         return 0;
-    std::vector<std::uint32_t> members = RankMap(l).data_group({0, 0, 0, stage});
-    members.resize(std::min(members.size(), static_cast<std::size_t>(dense_sharding(l).ranks)));
-    std::int64_t parameters = 0;
-    for (const Held& layer : stage_parameters(a, l, stage).layers)
-        parameters += layer.dense;
-    const bool narrow = plan.precision == Precision::fp8 || plan.compression.parameters != Compression::none;
-    const double one = kGatherSlack * alone_s(Collective::all_gather, members, (narrow ? 1 : 2) * parameters);
-    return plan.reshard_after_forward ? 2 * static_cast<double>(plan.micro_batches()) * one : one;
+    std::vector<GpuId> gpus;
+    for (const std::uint32_t rank : members)
+        gpus.push_back(GpuId{rank});
+    const CommGroup group = cluster_.comm().make_group(gpus);
+    const std::vector<Rate>& capacity = cluster_.cluster().links().capacity;
+    std::map<LinkId, double> load;
+    for (const auto& [call, times] : calls) {
+        const CollectivePlan plan = cluster_.comm().plan(group, call.first, call.second);
+        for (const PlannedActivity& activity : plan.activities) {
+            const double work = times * static_cast<double>(activity.work) / static_cast<double>(kCoefficientOne);
+            for (const LinkUse& use : cluster_.comm().demand(group, call.first, plan, activity.demand))
+                load[use.link] += work * static_cast<double>(use.coefficient) / bytes_per_s(capacity[index(use.link)]);
+        }
+    }
+    double most = 0;
+    for (const auto& [link, s] : load)
+        most = std::max(most, s);
+    return most;
+}
+
+// The template of the stage, with as few micro-batches as its schedule takes.
+BoundBook::Ends BoundBook::measure_ends(const TrainingPlan& wanted, std::int64_t stage) {
+    const Scenario& s = cluster_.scenario();
+    TrainingPlan plan = wanted;
+    const Layout& l = plan.layout;
+    const std::int64_t m = l.schedule == Schedule::interleaved ? l.pp : 1;
+    plan.global_batch = m * plan.micro_batch * l.dp;
+    plan.recompute = Recompute::none;
+    plan.recompute_layers = 0;
+    program::Program program;
+    std::vector<CallInfo> calls;
+    CostBook costs(cluster_.compute(), s.software, &cluster_.prices());
+    const auto order =
+        schedule_steps(l.schedule, stage, l.pp, l.vpp, m, overlaps_messages(l, s.software), s.software.forwards_first);
+    build_stage(s.model, plan, s.software, stage, order, 1, {program, calls, costs});
+    const program::Template& t = program.templates.back();
+    const std::vector<std::int64_t> runs = program::executions(t);
+    const auto in_pass = [&](const program::Operation& op) {
+        const program::Phase phase = program.labels[op.label].phase;
+        return op.kind == program::OpKind::compute &&
+               (phase == program::Phase::forward || phase == program::Phase::backward ||
+                phase == program::Phase::recompute);
+    };
+    std::vector<std::size_t> by_node;  // operations in program order
+    for (const program::Node& node : t.nodes) {
+        if (node.kind == program::Node::Kind::operation)
+            by_node.push_back(node.operation);
+    }
+    std::size_t first = by_node.size(), last = 0;
+    for (std::size_t n = 0; n < by_node.size(); ++n) {
+        if (!in_pass(t.operations[by_node[n]]))
+            continue;
+        first = std::min(first, n);
+        last = n;
+    }
+    const RankMap map(l);
+    const std::vector<std::uint32_t> data = map.data_group({0, 0, 0, stage});
+    const std::int64_t ranks = std::min(dense_sharding(l).ranks, static_cast<std::int64_t>(data.size()));
+    const auto alone = [&](const program::Operation& op) {
+        const CallInfo& call = calls[op.payload];
+        std::vector<std::uint32_t> members;
+        if (call.slot == Slot::parameter || call.slot == Slot::gradient)
+            members.assign(data.begin(), data.begin() + ranks);
+        return members.empty() || is_exchange(call.kind) ? 0
+                                                         : alone_s(call.kind, members, call.bytes) * call.share / 1000;
+    };
+    // What the calls put on links, by how long each link needs for it alone.
+    std::map<std::pair<Collective, Bytes>, double> calls_of;  // of the data group: times
+    Ends out;
+    bool together = false;  // reductions of one chunk: nothing but its passes between them
+    for (std::size_t n = 0; n < by_node.size(); ++n) {
+        const program::Operation& op = t.operations[by_node[n]];
+        const auto times = static_cast<double>(runs[by_node[n]]);
+        const bool before = n<first, after = n> last;
+        if (op.kind == program::OpKind::compute && !in_pass(op)) {
+            const double work = times * seconds(costs.at(op.payload).work);
+            out.other += work;
+            out.before += before ? work : 0;
+            out.after += after ? work : 0;
+        }
+        if (op.kind == program::OpKind::p2p_batch) {
+            together = false;
+            for (const program::MessageHalf& half : program.batches[op.payload].halves)
+                out.message = std::max(out.message, half.bytes);
+        }
+        if (op.kind != program::OpKind::collective)
+            continue;
+        const program::Phase phase = program.labels[op.label].phase;
+        const CallInfo& call = calls[op.payload];
+        if ((call.slot == Slot::parameter || call.slot == Slot::gradient) && ranks > 1 && !is_exchange(call.kind))
+            calls_of[{call.kind, call.bytes}] += times * call.share / 1000;
+        if (op.stream == 0) {
+            out.before += before ? times * alone(op) : 0;
+            out.after += after ? times * alone(op) : 0;
+        } else if (phase == program::Phase::gather && l.zero < 3) {
+            out.gathered += times * alone(op);
+        } else if (phase == program::Phase::reduce && !before) {
+            if (!together)
+                out.reduced.push_back(0);
+            together = true;
+            out.last_reduced = alone(op);
+            out.reduced.back() += times * out.last_reduced;
+        }
+    }
+    out.network = busiest_link_s(std::vector<std::uint32_t>(data.begin(), data.begin() + ranks), calls_of);
+    return out;
+}
+
+const BoundBook::Ends& BoundBook::ends(const TrainingPlan& plan, std::int64_t stage) {
+    const Layout& l = plan.layout;
+    const bool inside =
+        stage > 0 && stage + 1 < l.pp && l.stage_layers.empty() && cluster_.scenario().model.moe.experts == 0;
+    std::vector<std::int64_t> key = place_key(l);
+    for (const std::int64_t layers : l.stage_layers)
+        key.push_back(layers);
+    key.insert(key.end(), {l.sequence_parallel, static_cast<std::int64_t>(plan.context), l.vpp,
+                           static_cast<std::int64_t>(l.schedule), plan.micro_batch, plan.overlap_grad_reduce,
+                           plan.overlap_param_gather, inside ? 1 : stage});
+    const auto known = ends_.find(key);
+    return known != ends_.end() ? known->second
+                                : ends_.emplace(std::move(key), measure_ends(plan, inside ? 1 : stage)).first->second;
+}
+
+const PassLists& BoundBook::lists(const TrainingPlan& plan) {
+    const Layout& l = plan.layout;
+    std::vector<std::int64_t> key = {static_cast<std::int64_t>(l.schedule), l.pp, l.vpp, plan.micro_batches()};
+    if (!lists_ || lists_of_ != key) {
+        const SoftwareFeatures& software = cluster_.scenario().software;
+        lists_.emplace(l.schedule, l.pp, l.vpp, plan.micro_batches(), overlaps_messages(l, software),
+                       software.forwards_first);
+        lists_of_ = std::move(key);
+    }
+    return *lists_;
+}
+
+double BoundBook::path_s(const TrainingPlan& plan, const Work& work, std::size_t slow_stage) {
+    const Layout& l = plan.layout;
+    const auto stages = static_cast<std::size_t>(l.pp);
+    const RankMap map(l);
+    PassTimes times;
+    for (std::size_t s = 0; s < stages; ++s) {
+        std::vector<PassTimes::Chunk>& chunks = times.chunks.emplace_back();
+        for (const Piece& w : work[s]) {
+            const Pass& pass = s == slow_stage ? w.slow : w.nominal;
+            chunks.push_back({pass.forward, pass.backward});
+        }
+        const auto stage = static_cast<std::int64_t>(s);
+        const Ends& e = ends(plan, stage);
+        times.start.push_back(e.before);
+        times.whole.push_back(e.before + e.gathered);
+        if (stages == 1)
+            continue;
+        const std::uint32_t here = map.rank({0, 0, 0, stage}), below = map.rank({0, 0, 0, (stage + 1) % l.pp}),
+                            above = map.rank({0, 0, 0, (stage + l.pp - 1) % l.pp});
+        times.message_down.push_back(message_s(here, below, e.message));
+        times.message_up.push_back(message_s(here, above, e.message));
+    }
+    times.message_down.resize(stages);
+    times.message_up.resize(stages);
+    const PassPath path = longest_path(lists(plan), times);
+    double bound = *std::max_element(path.end.begin(), path.end.end());
+    const Ends& e = ends(plan, 0);
+    bound = std::max(bound, path.end[0] + e.after + e.last_reduced);
+    const std::size_t chunks = path.last_backward.size();
+    double reduced = 0;
+    for (std::size_t c = 0; c < chunks && e.reduced.size() == chunks; ++c) {  // chunk 0 goes last
+        reduced += e.reduced[chunks - 1 - c];
+        bound = std::max(bound, path.last_backward[c] + reduced + e.after);
+    }
+    return bound;
 }
 
 double BoundBook::step_s(const TrainingPlan& plan) {
@@ -167,31 +423,39 @@ double BoundBook::step_s(const TrainingPlan& plan) {
     const Pieces& layer = pieces(plan);
     const auto m = static_cast<double>(plan.micro_batches()) / static_cast<double>(copies_in_pipeline(l));
     const auto stages = static_cast<std::size_t>(l.pp);
-    std::vector<double> compute(stages, 0), traffic(stages, 0), through(stages, 0);
+    Work work(stages);
+    std::vector<double> compute(stages, 0), all, traffic(stages, 0);
+    const bool meets = meets_every_step(plan);
+    const double rounds = l.schedule == Schedule::interleaved ? m / static_cast<double>(l.pp) : m;  // of Ends
     for (std::size_t stage = 0; stage < stages; ++stage) {
+        const auto number = static_cast<std::int64_t>(stage);
         for (std::int64_t chunk = 0; chunk < chunks_held(l); ++chunk) {
-            const std::int64_t v = virtual_stage(l.schedule, l.pp, static_cast<std::int64_t>(stage), chunk);
+            const std::int64_t v = virtual_stage(l.schedule, l.pp, number, chunk);
             const std::int64_t from = first_layer_of(s.model, l, v);
-            for (std::int64_t i = from; i < from + layers_of(s.model, l, v); ++i) {
-                const Piece& p = layer[static_cast<std::size_t>(i)];
-                compute[stage] += p.once + m * (p.forward + p.backward + p.recompute);
-                traffic[stage] += p.once_tp + m * p.each_tp;
-                if (chunk == 0)
-                    through[stage] += p.forward + p.backward + p.forward_tp;
-            }
+            Piece& w = work[stage].emplace_back();
+            for (std::int64_t i = from; i < from + layers_of(s.model, l, v); ++i)
+                w.add(layer[static_cast<std::size_t>(i)]);
+            compute[stage] += w.once + m * (w.forward + w.backward + w.recompute);
+            traffic[stage] += w.once_tp + m * w.each_tp;
         }
+        all.push_back(compute[stage] + (meets ? ends(plan, number).other : 0));
     }
-    const double busiest = *std::max_element(compute.begin(), compute.end());
-    const double slow = s.gpu_draw_each ? 1.0 : expected_slowest(s.gpu_spread, l.world()) / 65536.0;
-    double bound = 0, slowed = 0, fill = 0;
+    // ZeRO-3 without keeping gathers and reduces in every pass; else once a step.
+    const bool every = l.zero == 3 && plan.reshard_after_forward;
+    double bound = 0;
     for (std::size_t stage = 0; stage < stages; ++stage) {
-        const double rest = traffic[stage] + fill, gather = gather_s(plan, static_cast<std::int64_t>(stage));
-        bound = std::max({bound, compute[stage] + rest, gather});
-        if (compute[stage] >= kNearBusiest * busiest) {
-            const double here = slow * compute[stage] + rest;
-            slowed = slowed == 0 ? here : std::min(slowed, here);
-        }
-        fill += meets_every_step(plan) ? through[stage] : 0;
+        bound = std::max(bound, compute[stage] + traffic[stage]);
+        if (meets && tp_is_first(l))
+            bound = std::max(bound, ends(plan, static_cast<std::int64_t>(stage)).network * (every ? rounds : 1));
+    }
+    const double busiest = *std::max_element(all.begin(), all.end()), near = meets ? kNearlyTied : kNearBusiest;
+    double slowed = 0, before = -1;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+        if (all[stage] < near * busiest || all[stage] == before)  // of equal ones the first is slow
+            continue;
+        before = all[stage];
+        const double here = meets ? path_s(plan, work, stage) : slowest() * compute[stage] + traffic[stage];
+        slowed = slowed == 0 ? here : std::min(slowed, here);
     }
     return std::max(bound, slowed) * (1 - kSlack);
 }
