@@ -50,14 +50,15 @@ struct Field {
     double low = 0, high = 1e18;
     bool positive = false;
     std::string_view shorthand = {};  ///< section: key a scalar stands for
+    bool clears = false;              ///< numbers: [] is taken, and says what absent says
     bool replace = false;             ///< section: `extends` and overrides replace it as a whole
     Use use = Use::step;
     std::string_view list_shorthand = {};  ///< section: key of the list that a bare list stands for
 };
 
 std::span<const Field> fields();
-std::span<const Field> run_fields();   ///< the part below run and faults
-std::span<const Field> plan_fields();  ///< the part below plan
+std::span<const Field> run_fields();     ///< the part below run and faults
+std::span<const Field> plan_fields();    ///< the part below plan
 std::span<const Field> expect_fields();  ///< below `expect`, and what follows it
 
 /// nullptr when unknown. Wildcards match ("comm.env.NCCL_ALGO" finds "comm.env.*").
