@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "models/compute/spread.hpp"
 #include "models/parallel/compiler.hpp"
 #include "models/parallel/memory.hpp"
@@ -12,9 +14,7 @@
 namespace fabricast::plan {
 namespace {
 
-constexpr double kSlack = 1e-6;        // picoseconds are rounded a segment at a time
-constexpr double kNearBusiest = 0.8;   // a stage with so much of the most work may be the busiest, optimizer counted
-constexpr double kGatherSlack = 0.97;  // many gathers against one of all: chunks and protocols differ
+constexpr double kSlack = 1e-6;  // picoseconds are rounded a segment at a time
 
 // The tp group of rank 0 is ranks 0 .. tp - 1, whatever else the layout is.
 bool tp_is_first(const Layout& l) { return l.order.starts_with("tp"); }
@@ -25,6 +25,13 @@ bool meets_every_step(const TrainingPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<std::string> bound_assumptions() {
+    return {fmt::format("gathers of ZeRO-3 take {:.0f} % or more of the time of one gather of all their bytes",
+                        kGatherSlack * 100),
+            fmt::format("the slowest GPU is in a stage with {:.0f} % or more of the most compute of a stage",
+                        kNearBusiest * 100)};
+}
 
 double BoundBook::alone_s(Collective kind, const std::vector<std::uint32_t>& members, Bytes bytes) {
     if (members.size() < 2 || bytes == 0)

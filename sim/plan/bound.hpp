@@ -10,21 +10,37 @@
 //
 // because a stage computes one piece at a time, pieces alone on the GPU at their quickest, collectives alone on the network,
 // and ranks of a pipeline meet at the gradient norm, so that a step cannot overlap the next (fill counts only where they do,
-// and for schedules that run down the stages; recomputation is not counted in it). One GPU of the busiest stage is slower
-// (models/compute/spread.hpp); its share is counted for the stage that gains least among those near the busiest.
+// and for schedules that run down the stages; recomputation is not counted in it).
 //
 // Times of a layer come from the same templates and prices as the program's (a pipeline of one layer a stage, one and two
-// micro-batches); what depends on dp (gradient traffic, optimizer) is left out. Admissible up to rounding: kSlack.
-// tests/sim/plan/bound_test.cpp compares it with every run of small spaces.
+// micro-batches); what depends on dp (gradient traffic, optimizer) is left out. work and fill are bounds up to rounding.
+//
+// Two parts are heuristics, not bounds, and a plan that cuts says so (bound_assumptions):
+//
+//   kGatherSlack  0.97  gathers of ZeRO-3 in many calls take so much or more of one gather of all bytes; smaller calls have
+//                       lower rates and more start-ups, but chunks and protocols differ by size
+//   kNearBusiest  0.8   one GPU of the busiest stage is slower (models/compute/spread.hpp), and which stage that is hangs on the
+//                       optimizer too: it is taken to have so much of the most work(s) or more, and the slowness is counted
+//                       for the stage among these that gains least by it
+//
+// Neither is fitted: they are margins, and where one is too small a layout might be cut that belongs into the table.
+// tests/sim/plan/bound_test.cpp holds the bound against every run of small spaces, ZeRO-3, sharding groups and an oversubscribed
+// network among them; `--no-prune` simulates all.
 #pragma once
 
 #include <array>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "sim/plan/plan_cluster.hpp"
 
 namespace fabricast::plan {
+
+inline constexpr double kNearBusiest = 0.8, kGatherSlack = 0.97;
+
+/// What the bound takes for granted without proof, in sentences.
+std::vector<std::string> bound_assumptions();
 
 class BoundBook {
 public:
