@@ -239,4 +239,13 @@ std::string_view schedule_name(Schedule schedule) {
     return {};
 }
 
+std::string_view context_exchange_name(ContextExchange exchange) {
+    switch (exchange) {
+        case ContextExchange::ring: return "ring";
+        case ContextExchange::all_gather: return "all_gather";
+        case ContextExchange::ulysses: return "ulysses";
+    }
+    return {};
+}
+
 }  // namespace fabricast

@@ -17,6 +17,7 @@ namespace fabricast {
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dual_pipe };
 std::string_view schedule_name(Schedule schedule);  ///< "zb-h2", as scenarios write it
 enum class ContextExchange : std::uint8_t { ring, all_gather, ulysses };
+std::string_view context_exchange_name(ContextExchange exchange);  ///< "all_gather", as scenarios write it
 enum class ExpertDispatch : std::uint8_t { all_to_all, all_gather, node_aware };
 enum class ReduceEvery : std::uint8_t { step, micro_batch };
 

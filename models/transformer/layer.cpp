@@ -257,6 +257,15 @@ std::vector<Kernel> attention_core_forward(const Architecture& a, const Shard& s
     return list.take();
 }
 
+std::string_view recompute_name(Recompute recompute) {
+    switch (recompute) {
+        case Recompute::none: return "none";
+        case Recompute::selective: return "selective";
+        case Recompute::full: return "full";
+    }
+    return {};
+}
+
 std::int64_t attention_input_width(const Architecture& a) {
     if (a.attention != AttentionKind::latent)
         return a.hidden;

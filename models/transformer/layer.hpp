@@ -119,6 +119,7 @@ enum class Piece : std::uint8_t {
     count
 };
 enum class Recompute : std::uint8_t { none, selective, full };
+std::string_view recompute_name(Recompute recompute);  ///< "selective", as scenarios write it
 
 /// Forward kernels of a piece.
 std::vector<Kernel> forward_kernels(const Architecture& a, const Shard& s, const SoftwareFeatures& f, Piece piece,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <algorithm>
 
 #include <array>
 #include <boost/program_options/errors.hpp>
@@ -157,19 +156,6 @@ Terminal stdout_terminal(bool no_color) {
     terminal.color = !no_color && environment("NO_COLOR") == nullptr && !dumb && isatty(STDOUT_FILENO) != 0;
     terminal.unicode = locale_is_utf8();
     return terminal;
-}
-
-std::string shell_word(const std::string& text) {
-    const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               std::string_view("_-+=./:,@%").find(c) != std::string_view::npos;
-    };
-    if (!text.empty() && std::all_of(text.begin(), text.end(), plain))
-        return text;
-    std::string out = "'";
-    for (const char c : text)
-        out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
 }
 
 void print_result(std::string_view text) {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/report/text.hpp"
+
 namespace fabricast::cli {
 
 enum ExitCode : int { kDone = 0, kExpectFailed = 1, kBadInput = 2, kJobFailed = 3, kOurBug = 70 };
@@ -74,8 +76,7 @@ struct Terminal {
 };
 Terminal stdout_terminal(bool no_color);
 
-/// A word of a command line as a shell takes it: in quotes where it must be.
-std::string shell_word(const std::string& text);
+using report::shell_word;
 
 /// To stdout, whole; throws ScenarioError when that fails (full disk).
 void print_result(std::string_view text);

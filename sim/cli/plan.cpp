@@ -63,6 +63,16 @@ std::string remembered(const plan::PlanRequest& request, const plan::PlanResult&
     return request.store.empty() ? std::string() : fmt::format(", {} known from {}", result.found.known, request.store);
 }
 
+// Memory removed all that can be cut so; no condition and no failure had a part in it.
+bool memory_alone(const plan::SearchResult& found) {
+    bool memory = false, other = !found.rows.empty();
+    for (const auto& [rule, removed] : found.removed) {
+        memory = memory || rule == "memory";
+        other = other || rule.starts_with("where ") || rule == "failed";
+    }
+    return memory && !other;
+}
+
 int print_plan(const po::variables_map& values, const plan::PlanRequest& request, const plan::PlanResult& result) {
     const std::string output = text_of(values, "output");
     if (!output.empty())
@@ -74,8 +84,7 @@ int print_plan(const po::variables_map& values, const plan::PlanRequest& request
     if (!result.ranking.empty())
         return kDone;
     std::fputs(fmt::format("{}: {}\n", request.source.file, plan::nothing_left(result)).c_str(), stderr);
-    const auto memory = result.found.removed.find("memory");
-    return memory != result.found.removed.end() && result.found.rows.empty() ? kJobFailed : kBadInput;
+    return memory_alone(result.found) ? kJobFailed : kBadInput;
 }
 
 // "megatron:3": the format, and the row of the ranking, from 1.
@@ -105,14 +114,24 @@ Export read_export(const std::string& text) {
     return out;
 }
 
-void print_export(const Export& wanted, const plan::PlanResult& result) {
+// Ranks behind the last of the table are not established: what is cut might stand there.
+void check_row(const Export& wanted, const plan::PlanRequest& request) {
+    const std::int64_t top = request.source.load({}).plan.top;
+    if (wanted.row > static_cast<std::uint64_t>(top))
+        refuse(
+            fmt::format("--export: row {} is behind the {} of the table, whose ranks alone are established; ask with "
+                        "--top {}",
+                        wanted.row, top, wanted.row));
+}
+
+void print_export(const po::variables_map& values, const Export& wanted, const plan::PlanResult& result) {
     if (result.ranking.size() < wanted.row)
         refuse(fmt::format("--export: there is no row {}, the ranking has {}", wanted.row, result.ranking.size()));
     const plan::PlanRow& row = result.rows()[result.ranking[wanted.row - 1]];
     const launch::Launch launch = wanted.format->write(result.clusters[row.cluster]->scenario(), row.plan);
     print_result(launch.text);
     for (const std::string& note : launch.notes)
-        std::fputs(fmt::format("not said in it: {}\n", note).c_str(), stderr);
+        say(values, fmt::format("not said in it: {}\n", note));
 }
 
 int whole(const po::variables_map& values, plan::PlanRequest& request) {
@@ -120,10 +139,11 @@ int whole(const po::variables_map& values, plan::PlanRequest& request) {
     if (!format.empty()) {
         refuse_beside(values, "--export", {"json", "output"}, "it prints a launch file instead of the table");
         const Export wanted = read_export(format);
+        check_row(wanted, request);
         const plan::PlanResult result = search_with_bar(values, request);
         if (result.ranking.empty())
             return print_plan(values, request, result);
-        print_export(wanted, result);
+        print_export(values, wanted, result);
         return kDone;
     }
     check_output(text_of(values, "output"));

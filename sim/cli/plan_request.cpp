@@ -28,8 +28,10 @@ Options plan_options() {
         "where", po::value<Texts>()->value_name("CONDITION"),
         "that a layout must meet, such as 'tp <= 8', 'mfu > 0.4', 'memory <= 70', 'tp * pp <= 16'; repeatable")(
         "what-if", po::value<Texts>()->value_name("CHANGE"),
-        "price the ranking again with one thing changed: 'nic 400 -> 200 Gb/s', 'oversubscription 1 -> 2', or any key; "
-        "repeatable")("by", po::value<std::string>()->value_name("days|cost"), "what the table is ranked by")(
+        "price the ranking again with one thing changed: 'nic 400 -> 200 Gb/s', 'oversubscription 1 -> 2', 'price 1.90 "
+        "-> "
+        "1.50 USD/GPU-h', or a key of cluster, model, comm or training.software; repeatable")(
+        "by", po::value<std::string>()->value_name("days|cost"), "what the table is ranked by")(
         "top", po::value<std::string>()->value_name("N"), "rows of the table")(
         "set", po::value<Texts>()->value_name("key=value"), "override one key of the scenario; repeatable")(
         "calibration", po::value<std::string>()->value_name("FILE"),
@@ -40,8 +42,8 @@ Options plan_options() {
         "shard", po::value<std::string>()->value_name("I/N"),
         "evaluate part I of N (0 to N-1) into a store of its own, the name of --store with .I; prints no table")(
         "slurm", po::value<std::uint32_t>()->value_name("N"),
-        "write a batch script, the name of --store with .sbatch: an array of N tasks, a shard each")(
-        "submit", "with --slurm: hand the script to sbatch")(
+        "write a batch script, the name of --store with .sbatch: an array of N tasks, a shard each; without --store it "
+        "is FILE's name with .plan.db, in this folder")("submit", "with --slurm: hand the script to sbatch")(
         "export", po::value<std::string>()->value_name("FORMAT[:ROW]"),
         "print a layout of the ranking, the first or ROW, as megatron, torchtitan or deepspeed want it")(
         "jobs", po::value<unsigned>()->value_name("N"),
@@ -70,7 +72,7 @@ Options plan_options() {
         "  fabricast plan merge plan.db                                when all parts have ended\n\n"
         "Exit codes: 0 done, 2 bad input, a store that is damaged, in use or of another plan, a full disk, shards that "
         "are\n"
-        "not complete, or no layout meets rules and conditions, 3 none fits in memory.\n";
+        "not complete, or no layout meets rules and conditions, 3 memory alone leaves none.\n";
     return options;
 }
 
@@ -110,7 +112,8 @@ plan::PlanRequest plan_request(const po::variables_map& values) {
     for (const std::string& price : list_of(values, "price")) {
         const std::size_t equals = price.find('=');
         if (equals == std::string::npos)
-            overrides.push_back(fmt::format("run.price={} USD/GPU-h", price));
+            overrides.push_back(
+                fmt::format("run.price={}{}", price, price.find(' ') == std::string::npos ? " USD/GPU-h" : ""));
         else
             overrides.push_back(fmt::format("plan.price.{}={}", price.substr(0, equals), price.substr(equals + 1)));
     }

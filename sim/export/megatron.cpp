@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/export/launch.hpp"
+#include "sim/export/notes.hpp"
 
 namespace fabricast::launch {
 namespace {
@@ -40,24 +41,17 @@ public:
         text +=
             "# Data, tokenizer, learning rate and checkpoints are given to this script; they go to the program as they "
             "are.\n";
-        for (const std::string& note : notes_)
-            text += "# not said here: " + note + "\n";
+        text += notes_.comments();
         text += "\n" + model_.block("MODEL_ARGS") + layout_.block("LAYOUT_ARGS") + training_.block("TRAINING_ARGS");
         text += fmt::format(
             "torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n"
             "    \"${{MODEL_ARGS[@]}}\" \"${{LAYOUT_ARGS[@]}}\" \"${{TRAINING_ARGS[@]}}\" \"$@\"\n",
             s_.nodes, s_.node.gpus);
-        out.notes = std::move(notes_);
+        out.notes = notes_.take();
         return out;
     }
 
 private:
-    void note(std::string sentence) { notes_.push_back(std::move(sentence)); }
-    void note_if(bool on, const char* sentence) {
-        if (on)
-            note(sentence);
-    }
-
     void model() {
         const Architecture& a = s_.model;
         model_.value("num-layers", a.layers);
@@ -71,7 +65,7 @@ private:
         model_.flag_if(a.qkv_bias && !a.biases, "add-qkv-bias");
         model_.flag_if(!a.tied_embeddings, "untie-embeddings-and-output-weights");
         if (a.alibi)
-            note("linear biases on the scores (ALiBi), which Megatron-LM has not");
+            notes_.add("linear biases on the scores (ALiBi), which Megatron-LM has not");
         else
             model_.value("position-embedding-type", a.rotary ? "rope" : "learned_absolute");
         model_.value("max-position-embeddings", a.max_positions > 0 ? a.max_positions : p_.sequence);
@@ -80,10 +74,10 @@ private:
         experts(a);
         if (a.mtp_layers > 0)
             model_.value("mtp-num-layers", a.mtp_layers);
-        note_if(a.parallel_block, "attention and MLP that read the same input");
-        note_if(a.post_norms, "norms behind attention and MLP");
-        note_if(a.projection_bias && !a.biases, "a bias of the attention output alone");
-        note_if(a.attention_sinks, "learned attention sinks");
+        notes_.add_if(a.parallel_block, "attention and MLP that read the same input");
+        notes_.add_if(a.post_norms, "norms behind attention and MLP");
+        notes_.add_if(a.projection_bias && !a.biases, "a bias of the attention output alone");
+        notes_.add_if(a.attention_sinks, "learned attention sinks");
     }
 
     void attention(const Architecture& a) {
@@ -126,8 +120,8 @@ private:
             model_.value("moe-layer-freq", fmt::format("'([0]*{}+[1]*{})'", m.first_dense, a.layers - m.first_dense));
         else if (m.every > 1)
             model_.value("moe-layer-freq", m.every);
-        note_if(m.every > 1, "experts in the last layer of every group: Megatron-LM puts them in the first");
-        note_if(m.router_bias || m.expert_bias, "biases of the router or of experts");
+        notes_.add_if(m.every > 1, "experts in the last layer of every group: Megatron-LM puts them in the first");
+        notes_.add_if(m.router_bias || m.expert_bias, "biases of the router or of experts");
     }
 
     void layout() {
@@ -154,8 +148,8 @@ private:
         sharding();
         if (l_.order == "tp-cp-ep-pp-dp")
             layout_.flag("use-tp-pp-dp-mapping");
-        else if (l_.order != "tp-cp-ep-dp-pp")
-            note(fmt::format("ranks placed in the order {}", l_.order));
+        else
+            notes_.order(l_);
     }
 
     void pipeline() {
@@ -171,7 +165,8 @@ private:
         }
         const Schedule own = l_.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
         if (l_.pp > 1 && l_.schedule != own)
-            note(fmt::format("the schedule {}; Megatron-LM runs {}", schedule_name(l_.schedule), schedule_name(own)));
+            notes_.add(
+                fmt::format("the schedule {}; Megatron-LM runs {}", schedule_name(l_.schedule), schedule_name(own)));
     }
 
     void sharding() {
@@ -185,11 +180,16 @@ private:
             layout_.flag("no-gradient-accumulation-fusion");
         }
         if (l_.zero > 0 && l_.shard_group > 0 && l_.shard_group < l_.dp)
-            note(fmt::format("sharding in groups of {} ranks: see --num-distributed-optimizer-instances",
-                             l_.shard_group));
+            notes_.add(fmt::format("sharding in groups of {} ranks: see --num-distributed-optimizer-instances",
+                                   l_.shard_group));
         layout_.flag_if(p_.overlap_grad_reduce, "overlap-grad-reduce");
-        layout_.flag_if(p_.overlap_param_gather && l_.zero > 0, "overlap-param-gather");
-        note_if(l_.zero == 3 && !p_.reshard_after_forward, "parameters kept gathered between forward and backward");
+        // Its arguments are refused otherwise: gathers beside compute ask for reductions beside it.
+        layout_.flag_if(p_.overlap_param_gather && p_.overlap_grad_reduce && l_.zero > 0, "overlap-param-gather");
+        notes_.add_if(p_.overlap_param_gather && !p_.overlap_grad_reduce && l_.zero > 0,
+                      "parameters gathered beside compute while gradients wait for it: --overlap-param-gather is taken "
+                      "with --overlap-grad-reduce only");
+        notes_.add_if(l_.zero == 3 && !p_.reshard_after_forward,
+                      "parameters kept gathered between forward and backward");
     }
 
     void training() {
@@ -215,7 +215,9 @@ private:
             training_.value("recompute-num-layers", std::max<std::int64_t>(1, p_.recompute_layers));
         }
         optimizer();
-        note_if(p_.compression.gradients != Compression::none, "compressed gradients");
+        if (!p_.clip_gradients)
+            training_.value("clip-grad", "0.0");
+        notes_.compression(p_.compression);
     }
 
     void optimizer() {
@@ -225,13 +227,13 @@ private:
             if (o.kind == OptimizerKind::sgd)
                 training_.value("sgd-momentum", 0);
         } else if (o.kind != OptimizerKind::adam) {
-            note(fmt::format("the optimizer {}", optimizer_name(o.kind)));
+            notes_.add(fmt::format("the optimizer {}", optimizer_name(o.kind)));
         } else if (o != Optimizer()) {
             training_.flag("use-precision-aware-optimizer");
             training_.value("exp-avg-dtype", state_type_name(o.first));
             training_.value("exp-avg-sq-dtype", state_type_name(o.second));
             if (o.master == StateType::none)
-                note("no master copy of the weights");
+                notes_.add("no master copy of the weights");
             else
                 training_.value("main-params-dtype", state_type_name(o.master));
         }
@@ -243,14 +245,14 @@ private:
         training_.flag("optimizer-cpu-offload");
         training_.value("optimizer-offload-fraction", p_.offload.optimizer);
         training_.flag_if(p_.offload.overlap, "overlap-cpu-optimizer-d2h-h2d");
-        note_if(p_.offload.parameters, "weights that rest in host memory");
+        notes_.add_if(p_.offload.parameters, "weights that rest in host memory");
     }
 
     const Scenario& s_;
     const TrainingPlan& p_;
     const Layout& l_;
     Arguments model_, layout_, training_;
-    std::vector<std::string> notes_;
+    Notes notes_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/export/launch.hpp"
+#include "sim/export/notes.hpp"
 #include "sim/import/importers.hpp"
 
 namespace fabricast::launch {
@@ -19,36 +20,35 @@ public:
             body += context();
         if (s_.model.moe.experts > 0)
             body += experts();
-        body +=
-            fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", p_.recompute == Recompute::none   ? "none"
-                                                                      : p_.recompute == Recompute::full ? "full"
-                                                                                                        : "selective");
-        body += "\n[compile]\nenable = true\n";
+        body += recomputation();
+        // eager kernels are those of a job that is not compiled
+        body += fmt::format("\n[compile]\nenable = {}\n", s_.software.fusion != Fusion::eager);
         rest();
         Launch out;
         out.text = fmt::format("# {} on {} x {}: {}.\n", s_.model.name, s_.nodes, s_.node.name, follows(p_));
         out.text +=
             fmt::format("# torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train --job.config_file THIS\n",
                         s_.nodes, s_.node.gpus);
-        for (const std::string& note : notes_)
-            out.text += "# not said here: " + note + "\n";
+        out.text += notes_.comments();
         out.text += "\n" + body;
-        out.notes = std::move(notes_);
+        out.notes = notes_.take();
         return out;
     }
 
 private:
-    void note(std::string sentence) { notes_.push_back(std::move(sentence)); }
-    void note_if(bool on, const char* sentence) {
-        if (on)
-            note(sentence);
-    }
     template <typename T>
     static std::string line(std::string_view key, const T& value) {
         return fmt::format("{} = {}\n", key, value);
     }
     static std::string word(std::string_view key, std::string_view value) {
         return fmt::format("{} = \"{}\"\n", key, value);
+    }
+
+    std::string recomputation() {
+        std::string text = "\n[activation_checkpoint]\n" + word("mode", recompute_name(p_.recompute));
+        if (p_.recompute == Recompute::selective)
+            text += word("selective_ac_option", "op");
+        return text;
     }
 
     std::string model() {
@@ -59,8 +59,9 @@ private:
         if (own != models.end()) {
             text += word("name", own->name) + word("flavor", own->flavor);
         } else {
-            note(fmt::format("the model {}, which torchtitan has under no name known here: set model.name and flavor",
-                             s_.model.name));
+            notes_.add(
+                fmt::format("the model {}, which torchtitan has under no name known here: set model.name and flavor",
+                            s_.model.name));
         }
         if (p_.precision == Precision::fp8)
             text += "converters = [\"float8\"]\n";
@@ -75,9 +76,17 @@ private:
         if (s_.tokens > 0)
             text += line("steps",
                          static_cast<std::int64_t>(s_.tokens / static_cast<double>(p_.global_batch * p_.sequence)));
-        note_if(p_.precision == Precision::fp16 || p_.precision == Precision::fp32, "a precision but bf16 and fp8");
-        if (p_.offload.active())
+        notes_.add_if(p_.precision == Precision::fp16 || p_.precision == Precision::fp32,
+                      "a precision but bf16 and fp8");
+        // It means all of both: parameters rest on the host, and the optimizer with them.
+        if (p_.offload.parameters && p_.offload.optimizer >= 1)
             text += "enable_cpu_offload = true\n";
+        else if (p_.offload.active())
+            notes_.add(fmt::format("{} in host memory: torchtitan's enable_cpu_offload takes parameters and optimizer",
+                                   !p_.offload.parameters ? p_.offload.optimizer < 1 ? "a part of the optimizer alone"
+                                                                                     : "the optimizer alone"
+                                   : p_.offload.optimizer > 0 ? "parameters and a part of the optimizer"
+                                                              : "parameters alone"));
         return text;
     }
 
@@ -88,7 +97,7 @@ private:
         std::string text =
             line("data_parallel_replicate_degree", l_.dp / shard) + line("data_parallel_shard_degree", shard);
         if (l_.zero == 1 || l_.zero == 2)
-            note(
+            notes_.add(
                 fmt::format("ZeRO stage {}: torchtitan shards everything or nothing; this shards everything and keeps "
                             "gathered parameters for the backward",
                             l_.zero));
@@ -96,7 +105,9 @@ private:
         if (l_.zero > 0)
             text += word("fsdp_reshard_after_forward", keep ? "never" : "always");
         text += line("tensor_parallel_degree", l_.tp);
-        note_if(l_.tp > 1 && !l_.sequence_parallel, "tensor parallelism without sequence parallelism");
+        if (l_.tp > 1 && s_.software.fusion == Fusion::compiled && s_.software.tp_hidden_fraction > 0)
+            text += "enable_async_tensor_parallel = true\n";
+        notes_.add_if(l_.tp > 1 && !l_.sequence_parallel, "tensor parallelism without sequence parallelism");
         return text;
     }
 
@@ -110,7 +121,7 @@ private:
                                : l_.schedule == Schedule::one_f_one_b ? "1F1B"
                                                                       : nullptr;
         if (schedule == nullptr)
-            note(fmt::format("the schedule {}", schedule_name(l_.schedule)));
+            notes_.add(fmt::format("the schedule {}", schedule_name(l_.schedule)));
         text += word("pipeline_parallel_schedule", schedule == nullptr ? "1F1B" : schedule);
         text += line("pipeline_parallel_microbatch_size", p_.micro_batch);
         // stages = (layers + less at the first + less at the last) / layers of a stage
@@ -123,7 +134,7 @@ private:
             last = most - list.back();
             for (std::size_t i = 1; i + 1 < list.size(); ++i) {
                 if (list[i] != most) {
-                    note("stages of other sizes than the first and the last: set module_fqns_per_model_part");
+                    notes_.add("stages of other sizes than the first and the last: set module_fqns_per_model_part");
                     break;
                 }
             }
@@ -134,7 +145,7 @@ private:
     }
 
     std::string context() {
-        note_if(p_.context == ContextExchange::ulysses, "context parallelism that exchanges heads (Ulysses)");
+        notes_.add_if(p_.context == ContextExchange::ulysses, "context parallelism that exchanges heads (Ulysses)");
         return line("context_parallel_degree", l_.cp) +
                word("context_parallel_rotate_method",
                     p_.context == ContextExchange::all_gather ? "allgather" : "alltoall");
@@ -144,24 +155,28 @@ private:
         std::string text = line("expert_parallel_degree", l_.ep);
         if (l_.ep > 1)
             text += line("expert_tensor_parallel_degree", l_.expert_tp());
-        note_if(p_.dispatch == ExpertDispatch::all_gather, "experts' tokens gathered by all ranks");
+        notes_.add_if(p_.dispatch == ExpertDispatch::all_gather, "experts' tokens gathered by all ranks");
+        if (p_.capacity_factor > 0)
+            notes_.add(fmt::format("experts that take {} times their share of tokens at most", p_.capacity_factor));
         return text;
     }
 
     void rest() {
-        note_if(l_.zero > 0 && !(p_.overlap_grad_reduce && p_.overlap_param_gather),
-                "data-parallel traffic that waits for compute: torchtitan overlaps it");
-        if (l_.order != "tp-cp-ep-dp-pp")
-            note(fmt::format("ranks placed in the order {}", l_.order));
+        notes_.add_if(l_.zero > 0 && !(p_.overlap_grad_reduce && p_.overlap_param_gather),
+                      "data-parallel traffic that waits for compute: torchtitan overlaps it");
+        notes_.order(l_);
+        notes_.compression(p_.compression);
+        notes_.add_if(!p_.clip_gradients,
+                      "gradients that are not clipped: torchtitan clips them, by training.max_norm");
         if (p_.optimizer != Optimizer())
-            note(fmt::format("the optimizer {}", optimizer_text(p_.optimizer)));
-        note_if(p_.recompute_layers > 0, "recomputation of some layers only");
+            notes_.add(fmt::format("the optimizer {}", optimizer_text(p_.optimizer)));
+        notes_.add_if(p_.recompute_layers > 0, "recomputation of some layers only");
     }
 
     const Scenario& s_;
     const TrainingPlan& p_;
     const Layout& l_;
-    std::vector<std::string> notes_;
+    Notes notes_;
 };
 
 }  // namespace

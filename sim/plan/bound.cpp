@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "models/compute/spread.hpp"
 #include "models/parallel/compiler.hpp"
 #include "models/parallel/memory.hpp"
@@ -13,9 +15,7 @@
 namespace fabricast::plan {
 namespace {
 
-constexpr double kSlack = 1e-6;        // picoseconds are rounded a segment at a time
-constexpr double kNearBusiest = 0.8;   // a stage with so much of the most work in passes may be the busiest of all
-constexpr double kNearlyTied = 0.999;  // the same of all work
+constexpr double kSlack = 1e-6;  // picoseconds are rounded a segment at a time
 
 // The tp group of rank 0 is ranks 0 .. tp - 1, whatever else the layout is.
 bool tp_is_first(const Layout& l) { return l.order.starts_with("tp"); }
@@ -26,6 +26,13 @@ bool meets_every_step(const TrainingPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<std::string> bound_assumptions() {
+    return {fmt::format(
+        "the slowest GPU is in a stage with {:.1f} % or more of the most work of a stage ({:.0f} % of the most in "
+        "passes, for schedules that split the backward pass)",
+        kNearlyTied * 100, kNearBusiest * 100)};
+}
 
 double BoundBook::alone_s(Collective kind, const std::vector<std::uint32_t>& members, Bytes bytes) {
     if (members.size() < 2 || bytes == 0)

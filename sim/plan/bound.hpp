@@ -18,19 +18,29 @@
 //
 // Times of a layer come from the same templates and prices as the program's (a pipeline of one layer a stage, one and two
 // micro-batches); those of optimizer, gathers and reductions from the templates of stages at their true dp. Admissible up to
-// rounding: kSlack. kNearBusiest and kNearlyTied are assumptions beside it, not theorems. tests/sim/plan/bound_test.cpp
-// compares it with every run of small spaces.
+// rounding: kSlack.
+//
+// One part is a heuristic, and a plan that cuts says so (bound_assumptions): which stage is the busiest, hence has the slowest
+// GPU, is told from these figures. All stages with kNearlyTied of the most work may be it; where paths do not count, those with
+// kNearBusiest of the most work in passes. Neither is fitted. tests/sim/plan/bound_test.cpp holds the bound against every run of
+// small spaces, ZeRO-3, sharding groups and an oversubscribed network among them; `--no-prune` simulates all.
 #pragma once
 
 #include <array>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/plan/pass_path.hpp"
 #include "sim/plan/plan_cluster.hpp"
 
 namespace fabricast::plan {
+
+inline constexpr double kNearlyTied = 0.999, kNearBusiest = 0.8;
+
+/// What the bound takes for granted without proof, in sentences.
+std::vector<std::string> bound_assumptions();
 
 class BoundBook {
 public:

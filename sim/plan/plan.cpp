@@ -10,14 +10,16 @@
 #include "sim/plan/what_if.hpp"
 
 namespace fabricast::plan {
-namespace {
 
-// All clusters have a price, or none counts.
-bool priced(const PlanResult& r) {
+bool has_price(const PlanResult& r) {
     return std::all_of(r.clusters.begin(), r.clusters.end(), [](const auto& c) { return c->price() > 0; });
 }
 
-double money(const PlanRow& row, const PlanResult& r) { return priced(r) ? row.figures.cost : row.figures.gpu_hours; }
+namespace {
+
+double money(const PlanRow& row, const PlanResult& r) {
+    return has_price(r) ? row.figures.cost : row.figures.gpu_hours;
+}
 
 double objective(const PlanRow& row, const PlanResult& r) {
     return r.spec.by == "cost" ? money(row, r) : row.figures.days;
@@ -148,15 +150,18 @@ void tell_sensitivity(PlanResult& r, unsigned threads) {
     });
 }
 
-void ask(PlanResult& r, const PlanRequest& request, const std::vector<Change>& changes) {
+// A what-if with its clusters; null where it does not apply.
+struct Question {
+    Change change;
+    std::vector<std::unique_ptr<PlanCluster>> clusters;
+};
+
+void ask(PlanResult& r, const PlanRequest& request, const std::vector<Question>& questions) {
     const std::size_t top = std::min<std::size_t>(r.ranking.size(), static_cast<std::size_t>(r.spec.top));
-    for (const Change& change : changes) {
-        std::vector<std::unique_ptr<PlanCluster>> clusters(r.clusters.size());
+    for (const auto& [change, clusters] : questions) {
         std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
         for (std::size_t i = 0; i < top; ++i) {
             const PlanRow& row = r.rows()[r.ranking[i]];
-            if (!clusters[row.cluster])
-                clusters[row.cluster] = changed(request.source, r.spec, *r.clusters[row.cluster], change);
             jobs.emplace_back(clusters[row.cluster].get(), &row.plan);
         }
         // GPUs may be more or fewer then: dp takes them
@@ -164,15 +169,22 @@ void ask(PlanResult& r, const PlanRequest& request, const std::vector<Change>& c
         plans.reserve(jobs.size());
         for (auto& [cluster, plan] : jobs) {
             plans.push_back(*plan);
+            plan = &plans.back();
+            if (cluster == nullptr)
+                continue;
             Layout& l = plans.back().layout;
+            plans.back().offload.host_bytes_per_s = cluster->scenario().training.offload.host_bytes_per_s;
             l.dp = std::max<std::int64_t>(1, cluster->gpus() / (l.tp * l.cp * l.pp));
             std::string field;
             if (!check_layout(cluster->scenario().model, plans.back(), cluster->gpus(), field).empty())
                 cluster = nullptr;
-            plan = &plans.back();
         }
         std::vector<Evaluation> done = evaluate_on(jobs, request.search.threads);
-        WhatIf out{change.text, {}, {}};
+        WhatIf out{change.text, {}, {}, {}};
+        for (std::uint32_t c = 0; c < clusters.size(); ++c) {
+            if (!clusters[c])
+                out.skipped.push_back(c);
+        }
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < top; ++i) {
             if (done[i].ran())
@@ -181,7 +193,7 @@ void ask(PlanResult& r, const PlanRequest& request, const std::vector<Change>& c
         const auto figures_of = [&](std::size_t i) { return figures(*jobs[i].first, done[i]); };
         const auto by = [&](std::size_t i) {
             const Figures f = figures_of(i);
-            return r.spec.by == "cost" ? (priced(r) ? f.cost : f.gpu_hours) : f.days;
+            return r.spec.by == "cost" ? (has_price(r) ? f.cost : f.gpu_hours) : f.days;
         };
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return by(a) < by(b); });
         for (const std::size_t i : order) {
@@ -192,7 +204,34 @@ void ask(PlanResult& r, const PlanRequest& request, const std::vector<Change>& c
     }
 }
 
-void tell_yours(PlanResult& r, const SearchOptions& options) {
+// The choices that differ from `choice` in one dimension, with what is said of them. Schedule and chunks change together,
+// as chunks need a schedule that has them.
+std::vector<std::pair<Choice, std::string>> neighbours(const PlanSpace& space, const Choice& choice) {
+    std::vector<std::pair<Choice, std::string>> out;
+    const auto change = [&](Dimension d, std::uint32_t v) {
+        return fmt::format("{} {} -> {}", dimension_name(d), space.value_text(d, choice[static_cast<std::size_t>(d)]),
+                           space.value_text(d, v));
+    };
+    constexpr auto kSchedule = static_cast<std::size_t>(Dimension::schedule),
+                   kChunks = static_cast<std::size_t>(Dimension::vpp);
+    for (std::size_t d = 1; d < kDimensions; ++d) {
+        const auto dimension = static_cast<Dimension>(d);
+        for (std::uint32_t v = 0; v < space.values(dimension); ++v) {
+            Choice other = choice;
+            other[d] = v;
+            if (v != choice[d])
+                out.emplace_back(space.settled(other), change(dimension, v));
+            for (std::uint32_t chunks = 0; d == kSchedule && chunks < space.values(Dimension::vpp); ++chunks) {
+                other[kChunks] = chunks;
+                if (v != choice[d] && chunks != choice[kChunks])
+                    out.emplace_back(other, change(dimension, v) + ", " + change(Dimension::vpp, chunks));
+            }
+        }
+    }
+    return out;
+}
+
+void tell_yours(PlanResult& r, const std::vector<Condition>& conditions, const SearchOptions& options) {
     const auto given =
         std::find_if(r.clusters.begin(), r.clusters.end(), [](const auto& c) { return c->scenario().layout_given; });
     if (given == r.clusters.end())
@@ -218,24 +257,25 @@ void tell_yours(PlanResult& r, const SearchOptions& options) {
         return;
     }
     const PlanCluster& cluster = *r.clusters[yours.cluster];
+    const auto meets = [&](bool late, const Values& values) {
+        return std::all_of(conditions.begin(), conditions.end(),
+                           [&](const Condition& one) { return one.needs_run() != late || one.holds(values); });
+    };
     std::vector<TrainingPlan> plans = {yours.plan};
     std::vector<std::uint64_t> indices = {0};  // of the space, but for the first, which may have more to it
     std::vector<std::string> changes = {""};
     if (Choice choice; r.space->find(yours.plan, yours.cluster, choice)) {
-        for (std::size_t d = 1; d < kDimensions; ++d) {
-            for (std::uint32_t v = 0; v < r.space->values(static_cast<Dimension>(d)); ++v) {
-                Choice other = choice;
-                other[d] = v;
-                std::string rule, why;
-                TrainingPlan plan = r.space->plan(other, rule, why);
-                if (v == choice[d] || !rule.empty())
-                    continue;
-                plans.push_back(std::move(plan));
-                indices.push_back(r.space->index_of(other));
-                changes.push_back(fmt::format("{} {} -> {}", dimension_name(static_cast<Dimension>(d)),
-                                              r.space->value_text(static_cast<Dimension>(d), choice[d]),
-                                              r.space->value_text(static_cast<Dimension>(d), v)));
-            }
+        yours.listed = true;
+        for (const auto& [other, change] : neighbours(*r.space, choice)) {
+            std::string rule, why;
+            TrainingPlan plan = r.space->plan(other, rule, why);
+            const std::uint64_t index = r.space->index_of(other);
+            const bool again = other == choice || std::find(indices.begin() + 1, indices.end(), index) != indices.end();
+            if (again || !rule.empty() || !meets(false, values_of(cluster, plan)))
+                continue;
+            plans.push_back(std::move(plan));
+            indices.push_back(index);
+            changes.push_back(change);
         }
     }
     std::vector<Evaluation> done(plans.size());
@@ -249,7 +289,9 @@ void tell_yours(PlanResult& r, const SearchOptions& options) {
     const double own = yours.evaluation.ran() ? yours.evaluation.step_s() / yours.evaluation.step.tokens : 0;
     double best = own;
     for (std::size_t i = 1; i < done.size(); ++i) {
-        const double other = done[i].ran() ? done[i].step_s() / done[i].step.tokens : 0;
+        if (!done[i].ran() || !meets(true, values_of(cluster, plans[i], figures(cluster, done[i]))))
+            continue;
+        const double other = done[i].step_s() / done[i].step.tokens;
         if (other > 0 && (best == 0 || other < best)) {
             best = other;
             yours.change = changes[i];
@@ -263,13 +305,14 @@ void tell_yours(PlanResult& r, const SearchOptions& options) {
 struct Asked {
     std::vector<Condition> conditions;
     std::vector<std::string> where;  ///< as typed
-    std::vector<Change> changes;
+    std::vector<Question> questions;
 };
 
 Asked begin(const PlanRequest& request, PlanResult& r) {
     Asked asked;
     const Scenario base = request.source.load({});
     r.name = base.name;
+    r.source = request.source;
     r.spec = base.plan;
     for (std::size_t i = 0; i < r.spec.where.size(); ++i)
         asked.conditions.emplace_back(r.spec.where[i], r.spec.where_places[i]);
@@ -277,11 +320,14 @@ Asked begin(const PlanRequest& request, PlanResult& r) {
         asked.conditions.emplace_back(text, "fabricast plan: --where");
     for (const Condition& condition : asked.conditions)
         asked.where.push_back(condition.text());
+    std::vector<Change> changes;
     for (const std::string& text : request.what_ifs)
-        asked.changes.emplace_back(text);
+        changes.emplace_back(text);
     r.clusters = plan_clusters(request.source, r.spec);
-    for (const Change& change : asked.changes)
-        change.check(*r.clusters.front());
+    for (Change& change : changes) {
+        auto clusters = changed_clusters(request.source, r.spec, r.clusters, change);
+        asked.questions.push_back({std::move(change), std::move(clusters)});
+    }
     const Compression method = base.training.compression.gradients;
     if (method == Compression::int8 || method == Compression::int4)
         throw ScenarioError(
@@ -319,8 +365,8 @@ PlanResult make_plan(const PlanRequest& request) {
     if (options.shards == 0 && r.found.missing.empty()) {
         tell_classes(r);
         tell_sensitivity(r, options.threads);
-        ask(r, request, asked.changes);
-        tell_yours(r, options);
+        ask(r, request, asked.questions);
+        tell_yours(r, asked.conditions, options);
     }
     return r;
 }

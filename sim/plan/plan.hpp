@@ -6,7 +6,7 @@
 //   sensitivity  the winner priced again with one figure of the machine lower and higher
 //   what-ifs     the ranking priced again with one key changed: "nic 400 -> 200 Gb/s"
 //   yours        the layout the scenario states, and the best of the layouts that differ from it in one dimension (with the
-//                dp that follows)
+//                dp that follows; schedule and vpp change together) and meet the conditions
 #pragma once
 
 #include <optional>
@@ -45,6 +45,7 @@ struct Sensitivity {
 
 struct WhatIf {
     std::string text;
+    std::vector<std::uint32_t> skipped;  ///< clusters that have something else than what the text changes: not asked
     std::vector<std::pair<std::size_t, Evaluation>> rows;  ///< index into rows, in the new order
     std::vector<Figures> figures;
 };
@@ -55,12 +56,14 @@ struct Yours {
     Evaluation evaluation;
     Figures figures;
     std::string refused;  ///< the layout does not fit the cluster; nothing else is filled
+    bool listed = false;  ///< it is in the space; else no change of it was tried
     std::string change;   ///< "tp 8 -> 4": the single change that helps most; empty: none does
     double faster = 0;    ///< by which it is faster, as a share of the time per token
 };
 
 struct PlanResult {
     std::string name;
+    PlanSource source;
     PlanSpec spec;
     std::vector<std::unique_ptr<PlanCluster>> clusters;
     std::unique_ptr<PlanSpace> space;
@@ -73,6 +76,9 @@ struct PlanResult {
 
     const std::vector<PlanRow>& rows() const { return found.rows; }
 };
+
+/// All clusters have a price, or none counts.
+bool has_price(const PlanResult& result);
 
 /// Throws ScenarioError for conditions, what-ifs and clusters that cannot be.
 PlanResult make_plan(const PlanRequest& request);

@@ -58,8 +58,10 @@ Scenario PlanSource::load(const std::vector<std::string>& more) const {
                         : parse_scenario(text, file, all, Scope::plan, calibration);
 }
 
-double price_of(const Scenario& s, const PlanSpec& spec) {
-    double price = s.price_per_gpu_hour;
+Price price_of(const Scenario& s, const PlanSpec& spec) {
+    Price price;
+    if (s.price_per_gpu_hour > 0)
+        price = {s.price_per_gpu_hour, "run.price"};
     std::size_t longest = 0;
     for (const auto& [name, value] : spec.prices) {
         const std::string wanted = lower(name);
@@ -67,7 +69,7 @@ double price_of(const Scenario& s, const PlanSpec& spec) {
             lower(s.gpu.name).find(wanted) != std::string::npos || lower(s.node.name).find(wanted) != std::string::npos;
         if (fits && name.size() >= longest) {
             longest = name.size();
-            price = value;
+            price = {value, "plan.price." + name};
         }
     }
     return price;
@@ -103,7 +105,7 @@ std::vector<std::unique_ptr<PlanCluster>> plan_clusters(const PlanSource& source
                         const std::vector<std::string> changes =
                             joined(joined(joined(joined(node, size), nic), ratio), precision);
                         Scenario s = source.load(changes);
-                        s.price_per_gpu_hour = price_of(s, spec);
+                        s.price_per_gpu_hour = price_of(s, spec).value;
                         out.push_back(std::make_unique<PlanCluster>(std::move(s), changes));
                     }
                 }

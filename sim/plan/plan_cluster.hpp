@@ -54,7 +54,11 @@ struct PlanSource {
 /// One cluster each, in the order gpus, node, nic, oversubscription, precision (the last fastest). Throws ScenarioError.
 std::vector<std::unique_ptr<PlanCluster>> plan_clusters(const PlanSource& source, const PlanSpec& spec);
 
-/// Price of a GPU-hour by the plan's list: the longest name that the GPU or the server contains; else the run's.
-double price_of(const Scenario& scenario, const PlanSpec& spec);
+struct Price {
+    double value = 0;  ///< of a GPU-hour; 0: none
+    std::string from;  ///< "plan.price.h100", "run.price"; empty: none
+};
+/// By the plan's list: the longest name that the GPU or the server contains; else the run's.
+Price price_of(const Scenario& scenario, const PlanSpec& spec);
 
 }  // namespace fabricast::plan

@@ -115,6 +115,7 @@ PlanSpace::PlanSpace(const PlanSpec& spec, const std::vector<std::unique_ptr<Pla
         return schedule == Schedule::one_f_one_b || schedule == Schedule::gpipe;
     });
     plain_schedule_ = plain == schedule_.end() ? 0 : static_cast<std::uint32_t>(plain - schedule_.begin());
+    one_chunk_ = static_cast<std::uint32_t>(std::find(vpp_.begin(), vpp_.end(), 1) - vpp_.begin());
     size_ = 1;
     for (std::size_t d = 0; d < kDimensions; ++d) {
         counts_[d] = static_cast<std::uint32_t>(counts[d]);
@@ -173,10 +174,7 @@ std::string PlanSpace::value_text(Dimension dimension, std::uint32_t v) const {
         case Dimension::tp: return std::to_string(tp_[v]);
         case Dimension::sp: return sp_[v] ? "on" : "off";
         case Dimension::cp: return std::to_string(cp_[v]);
-        case Dimension::context:
-            return context_[v] == ContextExchange::ring         ? "ring"
-                   : context_[v] == ContextExchange::all_gather ? "all_gather"
-                                                                : "ulysses";
+        case Dimension::context: return std::string(context_exchange_name(context_[v]));
         case Dimension::ep: return std::to_string(ep_[v]);
         case Dimension::pp: return std::to_string(pp_[v]);
         case Dimension::vpp: return std::to_string(vpp_[v]);
@@ -185,8 +183,7 @@ std::string PlanSpace::value_text(Dimension dimension, std::uint32_t v) const {
         case Dimension::micro_batch: return std::to_string(micro_[v]);
         case Dimension::zero: return std::to_string(zero_[v]);
         case Dimension::shard_group: return std::to_string(shard_[v]);
-        case Dimension::recompute:
-            return recompute_[v] == Recompute::none ? "none" : recompute_[v] == Recompute::full ? "full" : "selective";
+        case Dimension::recompute: return std::string(recompute_name(recompute_[v]));
         case Dimension::overlap: return overlap_[v];
         case Dimension::order: return order_[v];
         case Dimension::count: break;
@@ -217,7 +214,10 @@ TrainingPlan PlanSpace::raw(const Choice& c) const {
     p.overlap_param_gather = overlaps_parameters(overlap_[of(Dimension::overlap)]);
     l.order = order_[of(Dimension::order)];
     l.dp = std::max<std::int64_t>(1, clusters_[c[0]]->gpus() / (l.tp * l.cp * l.pp));
-    l.stage_layers = light_ends(clusters_[c[0]]->scenario().model.layers, virtual_stages(l));
+    const Layout& stated = clusters_[c[0]]->scenario().training.layout;
+    if (stated.stage_layers.empty() || l.pp != stated.pp ||
+        static_cast<std::int64_t>(stated.stage_layers.size()) != virtual_stages(l))
+        l.stage_layers = light_ends(clusters_[c[0]]->scenario().model.layers, virtual_stages(l));
     return p;
 }
 
@@ -228,10 +228,17 @@ TrainingPlan PlanSpace::plan(const Choice& c, std::string& rule, std::string& wh
     const Layout& l = p.layout;
     const std::int64_t gpus = clusters_[c[0]]->gpus();
     const auto first = [&](Dimension d) { return c[plan::at(d)] == 0; };
-    const bool chunked = l.schedule == Schedule::interleaved || l.schedule == Schedule::zb_v;
+    const auto chunked = [](Schedule schedule) {
+        return schedule == Schedule::interleaved || schedule == Schedule::zb_v;
+    };
+    // Whether the list has the job under another name: with one chunk, or (1f1b with chunks is interleaved) with the schedule.
+    const bool unchunked_twin =
+        one_chunk_ < vpp_.size() || (l.pp > 1 && std::any_of(schedule_.begin(), schedule_.end(), chunked));
+    const bool plain_twin = vpp_.size() > 1 && !std::all_of(schedule_.begin(), schedule_.end(), chunked);
     const bool same = (l.tp == 1 && !first(Dimension::sp)) || (l.cp == 1 && !first(Dimension::context)) ||
-                      (l.pp == 1 && c[plan::at(Dimension::schedule)] != plain_schedule_) || (l.vpp > 1 && !chunked) ||
-                      (l.vpp == 1 && chunked && vpp_.size() > 1) ||
+                      (l.pp == 1 && c[plan::at(Dimension::schedule)] != plain_schedule_) ||
+                      (l.vpp > 1 && !chunked(l.schedule) && unchunked_twin) ||
+                      (l.vpp == 1 && l.schedule == Schedule::interleaved && plain_twin) ||
                       (l.dp * l.cp == 1 && (!first(Dimension::zero) || !first(Dimension::overlap))) ||
                       ((l.zero == 0 || l.dp * l.cp == 1) && !first(Dimension::shard_group));
     if (same) {
@@ -250,6 +257,28 @@ TrainingPlan PlanSpace::plan(const Choice& c, std::string& rule, std::string& wh
     if (why.empty())
         rule.clear();
     return p;
+}
+
+Choice PlanSpace::settled(const Choice& choice) const {
+    Choice out = choice;
+    const auto set = [&](Dimension d, std::uint32_t v) { out[plan::at(d)] = v; };
+    const Layout l = raw(choice).layout;
+    if (l.tp == 1)
+        set(Dimension::sp, 0);
+    if (l.cp == 1)
+        set(Dimension::context, 0);
+    if (l.pp == 1) {
+        set(Dimension::schedule, plain_schedule_);
+        if (one_chunk_ < vpp_.size())
+            set(Dimension::vpp, one_chunk_);
+    }
+    if (l.dp * l.cp == 1) {
+        set(Dimension::zero, 0);
+        set(Dimension::overlap, 0);
+    }
+    if (raw(out).layout.zero == 0 || l.dp * l.cp == 1)
+        set(Dimension::shard_group, 0);
+    return out;
 }
 
 bool PlanSpace::find(const TrainingPlan& p, std::uint32_t cluster, Choice& choice) const {
@@ -271,7 +300,8 @@ bool PlanSpace::find(const TrainingPlan& p, std::uint32_t cluster, Choice& choic
            place(zero_, std::int64_t{l.zero}, Dimension::zero) &&
            place(shard_, l.shard_group, Dimension::shard_group) &&
            place(recompute_, p.recompute, Dimension::recompute) &&
-           place(overlap_, overlap_word(p), Dimension::overlap) && place(order_, l.order, Dimension::order);
+           place(overlap_, overlap_word(p), Dimension::overlap) && place(order_, l.order, Dimension::order) &&
+           raw(choice).layout.stage_layers == l.stage_layers;
 }
 
 }  // namespace fabricast::plan

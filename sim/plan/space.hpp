@@ -11,7 +11,8 @@
 //   micro_batch   1, 2, 4, 8              zero  1, 3         recompute  none, selective, full
 //   schedule      1f1b, interleaved       overlap  both      sp  true  cp_exchange, order, global_batch, the scenario's
 //
-// Where the scenario states a layout its values are added to these defaults.
+// Where the scenario states a layout its values are added to these defaults, and layouts with its pp and vpp cut the layers as
+// its stage_layers say.
 //
 // A choice is left out by the first rule it breaks, in this order: `same` (another choice is the same job), `gpus`, what
 // check_layout says by its field, the conditions of `where` on what is known without a run.
@@ -68,6 +69,10 @@ public:
     /// `why` says it; both empty: a layout that can run, if it fits in memory.
     TrainingPlan plan(const Choice& choice, std::string& rule, std::string& why) const;
 
+    /// The choice under which the job is listed where values of `choice` mean nothing to it: without tensor or context
+    /// parallelism, pipeline or copies (rule "same") these take their first, and dp follows.
+    Choice settled(const Choice& choice) const;
+
     /// The choice that a plan is, where it is in the space.
     bool find(const TrainingPlan& plan, std::uint32_t cluster, Choice& choice) const;
 
@@ -84,10 +89,11 @@ private:
     std::vector<ContextExchange> context_;
     std::array<std::uint32_t, kDimensions> counts_ = {};
     std::uint32_t plain_schedule_ = 0;  ///< of layouts without a pipeline
+    std::uint32_t one_chunk_ = 0;       ///< place of vpp 1; vpp_.size(): it is not there
     std::uint64_t size_ = 0;
 };
 
-/// Layers by chunk where they cannot be cut evenly but with one less at both ends can; else empty.
+/// Layers by chunk, where nothing is stated and they cannot be cut evenly but with one less at both ends can; else empty.
 std::vector<std::int64_t> light_ends(std::int64_t layers, std::int64_t chunks);
 
 }  // namespace fabricast::plan

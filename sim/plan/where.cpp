@@ -17,14 +17,6 @@ constexpr std::string_view kNames[kQuantities] = {
     "dp",   "zero", "shard_group",  "micro_batch", "global_batch", "micro_batches", "memory",
     "step", "mfu",  "tokens_per_s", "days",        "cost",         "bubble",        "exposed"};
 
-std::string trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ')
-        text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ')
-        text.remove_suffix(1);
-    return std::string(text);
-}
-
 }  // namespace
 
 double Condition::Product::of(const Values& values) const {
@@ -38,7 +30,7 @@ Condition::Product Condition::product(const std::string& text, const std::string
     Product out;
     for (std::string_view rest = text;;) {
         const std::size_t star = rest.find('*');
-        const std::string factor = trimmed(rest.substr(0, star));
+        const std::string factor(without_blanks(rest.substr(0, star)));
         std::string problem;
         const auto name = std::find(std::begin(kNames), std::end(kNames), factor);
         if (name != std::end(kNames)) {
@@ -56,7 +48,7 @@ Condition::Product Condition::product(const std::string& text, const std::string
     }
 }
 
-Condition::Condition(const std::string& text, const std::string& place) : text_(trimmed(text)) {
+Condition::Condition(const std::string& text, const std::string& place) : text_(without_blanks(text)) {
     const std::size_t at = text.find_first_of("<>=!");
     const std::size_t behind = at == std::string::npos ? at : text.find_first_not_of("<>=!", at);
     const std::string sign = at == std::string::npos ? "" : text.substr(at, behind - at);

@@ -11,7 +11,6 @@
 namespace fabricast::report {
 namespace {
 
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
 std::string money(const Json& plan, double value) { return magnitude(value) + " " + word(plan, "/currency"); }
 bool priced(const Json& plan) { return at(plan, "/currency").is_string(); }
 double cost_of(const Json& plan, const Json& row) { return number(row, priced(plan) ? "/cost" : "/gpu_hours"); }
@@ -33,6 +32,8 @@ std::string head(const Json& plan) {
         escape(word(plan, "/name")), grouped(number(plan, "/space/looked_at")),
         grouped(number(plan, "/space/simulated")), magnitude(number(plan, "/tokens")),
         escape(word(plan, "/ranked_by")));
+    if (!word(plan, "/prices").empty())
+        out += "<p class=soft>" + escape(word(plan, "/prices")) + "</p>\n";
     if (!word(plan, "/nothing_left").empty())
         out += "<p class=bad>" + escape(word(plan, "/nothing_left")) + "</p>\n";
     const Json& first = at(plan, "/ranking/0");
@@ -104,10 +105,13 @@ std::string ranking(const Json& plan) {
     HtmlTable table(
         {"layout", "cluster", "+GiB", "+MFU", "+step", "+tokens/s", "+days", "+80 % of runs", "+cost", "+behind", ""},
         true);
-    const double first = number(at(plan, "/ranking/0"), word(plan, "/ranked_by") == "cost" ? "/cost" : "/days");
+    const auto ranked_by = [&](const Json& row) {
+        return word(plan, "/ranked_by") == "cost" ? cost_of(plan, row) : number(row, "/days");
+    };
+    const double first = ranked_by(at(plan, "/ranking/0"));
     std::size_t rank = 0;
     for (const Json& row : at(plan, "/ranking")) {
-        const double mine = number(row, word(plan, "/ranked_by") == "cost" ? "/cost" : "/days");
+        const double mine = ranked_by(row);
         const bool tie = at(row, "/tie_with_first").is_boolean() && at(row, "/tie_with_first").get<bool>();
         ++rank;
         table.row({fmt::format("{}. {}", rank, word(row, "/layout")), word(row, "/cluster"),
@@ -128,13 +132,23 @@ std::string yours(const Json& plan) {
     if (!word(y, "/refused").empty())
         return out + escape(word(y, "/refused")) + "</p></section>\n";
     out += escape(word(y, "/layout")) + " on " + escape(word(y, "/cluster"));
-    if (number(y, "/step_s") > 0)
+    if (at(y, "/fits").is_boolean() && !at(y, "/fits").get<bool>())
+        out +=
+            fmt::format(": does not fit, stage {:.0f} needs {:.1f} GiB", number(y, "/stage"), number(y, "/memory_gib"));
+    else if (!word(y, "/failure").empty())
+        out += ": does not run, " + escape(word(y, "/failure"));
+    else if (number(y, "/step_s") > 0)
         out += fmt::format(": step {}, MFU {}, {:.1f} days, {}", duration(number(y, "/step_s")),
                            percent(number(y, "/mfu")), number(y, "/days"), escape(cost_text(plan, cost_of(plan, y))));
     out += ".";
+    const double less = number(y, "/helps_most/less_time");
     if (at(y, "/helps_most").is_object())
-        out += fmt::format(" The single change that helps most: <b>{}</b>, {} less time.",
-                           escape(word(y, "/helps_most/change")), percent(number(y, "/helps_most/less_time")));
+        out += less > 0 ? fmt::format(" The single change that helps most: <b>{}</b>, {} less time.",
+                                      escape(word(y, "/helps_most/change")), percent(less))
+                        : fmt::format(" The single change that makes it run best: <b>{}</b>.",
+                                      escape(word(y, "/helps_most/change")));
+    else if (at(y, "/listed").is_boolean() && !at(y, "/listed").get<bool>())
+        out += " The scenario's <code>plan:</code> does not list it: no single change of it was tried.";
     return out + "</p></section>\n";
 }
 
@@ -179,7 +193,14 @@ std::string what_ifs(const Json& plan) {
                        fmt::format("{:.1f}", number(row, "/days")), cost_text(plan, cost_of(plan, row)),
                        percent(number(row, "/mfu"))});
         }
-        out += "<h3>" + escape(word(one, "/what_if")) + "</h3>\n" + table.finish();
+        out += "<h3>" + escape(word(one, "/what_if")) + "</h3>\n";
+        std::string skipped;
+        for (const Json& cluster : at(one, "/not_asked_of"))
+            if (cluster.is_string())
+                skipped += (skipped.empty() ? "" : "; ") + cluster.get<std::string>();
+        if (!skipped.empty())
+            out += "<p class=soft>Not asked of what has another value: " + escape(skipped) + "</p>\n";
+        out += table.finish();
     }
     return out.empty() ? out : "<section id=what_ifs><h2>What if</h2>\n" + out + "</section>\n";
 }
@@ -216,24 +237,35 @@ std::string classes(const Json& plan) {
 
 std::string space(const Json& plan) {
     HtmlTable table({"+layouts", "what became of them", "for example"}, true);
-    table.row({grouped(number(plan, "/space/simulated")), "simulated, meet all conditions", ""});
+    table.row({grouped(number(plan, "/space/meet")), "simulated, meet all conditions", ""});
     if (number(plan, "/space/cut_by_lower_bound") > 0)
         table.row({grouped(number(plan, "/space/cut_by_lower_bound")),
                    "slower than the ranking by their lower bound, not simulated", ""});
     for (const Json& rule : at(plan, "/space/removed"))
         table.row({grouped(number(rule, "/layouts")), word(rule, "/means"), word(rule, "/example")});
-    return "<section id=space><h2>What became of all layouts</h2>\n" + table.finish() + "</section>\n";
+    std::string assumed;
+    for (const Json& sentence : at(plan, "/space/lower_bound_assumes"))
+        if (sentence.is_string())
+            assumed += (assumed.empty() ? "" : "; ") + sentence.get<std::string>();
+    if (!assumed.empty())
+        assumed =
+            "<p class=soft>Assumed of the lower bound, by experience and not by proof (--no-prune simulates all): " +
+            escape(assumed) + ".</p>\n";
+    return "<section id=space><h2>What became of all layouts</h2>\n" + table.finish() + assumed + "</section>\n";
 }
 
 std::string reproduce(const Json& plan) {
     std::string keys;
     for (const Json& key : at(plan, "/ranking/0/set"))
         if (key.is_string())
-            keys += " --set '" + key.get<std::string>() + "'";
+            keys += " --set " + shell_word(key.get<std::string>());
     if (keys.empty())
         return {};
-    return "<section id=reproduce><h2>The first again</h2>\n<pre>fabricast run SCENARIO" + escape(keys) +
-           "</pre></section>\n";
+    const std::string file = word(plan, "/scenario"), calibration = word(plan, "/calibration");
+    std::string command = "fabricast run " + (file.empty() ? "SCENARIO" : shell_word(file));
+    if (!calibration.empty())
+        command += " --calibration " + shell_word(calibration);
+    return "<section id=reproduce><h2>The first again</h2>\n<pre>" + escape(command + keys) + "</pre></section>\n";
 }
 
 }  // namespace

@@ -15,8 +15,6 @@ using namespace report;
 constexpr std::size_t kPageColumns = 160;
 
 double share_of(double ln_ratio) { return math::exp(ln_ratio) - 1; }
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
-
 std::string probability_text(double p) { return p < 0.01 ? "<1 %" : fmt::format("{:.0f} %", p * 100); }
 
 /// Size of a pattern as the simulated fault has it, in its own unit.

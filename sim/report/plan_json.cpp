@@ -1,9 +1,11 @@
 // `fabricast plan --json`.
 #include <nlohmann/json.hpp>
 
+#include "sim/plan/bound.hpp"
 #include "sim/report/plan_rows.hpp"
 #include "sim/report/plan_views.hpp"
 #include "sim/report/text.hpp"
+#include "sim/scenario/calibration.hpp"
 
 namespace fabricast {
 namespace {
@@ -70,18 +72,22 @@ std::string plan_json(const PlanResult& r) {
     json["program"] = "fabricast";
     json["version"] = FABRICAST_VERSION;
     json["name"] = r.name;
+    json["scenario"] = report::portable_path(r.source.file);
+    json["calibration"] =
+        r.source.calibration ? ordered_json(report::portable_path(r.source.calibration->file)) : ordered_json();
     json["tokens"] = s.tokens > 0 ? s.tokens : plan::kTokensWithoutRun;
-    json["currency"] = report::has_price(r) ? ordered_json(s.currency) : ordered_json();
+    json["currency"] = plan::has_price(r) ? ordered_json(s.currency) : ordered_json();
+    if (const std::string prices = plan::prices_text(r); !prices.empty())
+        json["prices"] = prices;
     json["ranked_by"] = r.spec.by;
     ordered_json removed = ordered_json::array();
     for (const auto& [rule, gone] : r.found.removed)
         removed.push_back(
             {{"rule", rule}, {"means", plan::rule_text(rule)}, {"layouts", gone.count}, {"example", gone.example}});
-    json["space"] = {{"layouts", r.found.size},
-                     {"looked_at", r.found.looked_at},
-                     {"simulated", r.rows().size()},
-                     {"cut_by_lower_bound", r.found.cut},
-                     {"removed", removed}};
+    json["space"] = {{"layouts", r.found.size},  {"looked_at", r.found.looked_at},    {"simulated", r.rows().size()},
+                     {"meet", r.ranking.size()}, {"cut_by_lower_bound", r.found.cut}, {"removed", removed}};
+    if (r.found.cut > 0)
+        json["space"]["lower_bound_assumes"] = plan::bound_assumptions();
     if (const std::string empty = plan::nothing_left(r); !empty.empty())
         json["nothing_left"] = empty;
     ordered_json ranking = ordered_json::array(), front = ordered_json::array();
@@ -99,8 +105,15 @@ std::string plan_json(const PlanResult& r) {
         if (y.refused.empty()) {
             one = layout_json(r, y.cluster, y.plan);
             one["fits"] = y.evaluation.fits;
-            if (y.evaluation.ran())
+            if (!y.evaluation.fits) {
+                one["stage"] = y.evaluation.stage;
+                one["memory_gib"] = y.figures.memory_gib;
+            } else if (!y.evaluation.ran()) {
+                one["failure"] = y.evaluation.failure;
+            } else {
                 one.update(figures_json(y.figures, r.clusters[y.cluster]->price() > 0));
+            }
+            one["listed"] = y.listed;
             one["helps_most"] =
                 y.change.empty() ? ordered_json() : ordered_json({{"change", y.change}, {"less_time", y.faster}});
         } else {
@@ -124,11 +137,16 @@ std::string plan_json(const PlanResult& r) {
         for (std::size_t i = 0; i < w.rows.size(); ++i) {
             const PlanRow& row = r.rows()[w.rows[i].first];
             ordered_json one = {{"index", row.index}};
-            one.update(figures_json(w.figures[i], report::has_price(r)));
+            one.update(figures_json(w.figures[i], plan::has_price(r)));
             one["step_change"] = w.figures[i].step_s / row.figures.step_s - 1;
             rows.push_back(std::move(one));
         }
         what_ifs.push_back({{"what_if", w.text}, {"ranking", rows}});
+        ordered_json skipped = ordered_json::array();
+        for (const std::uint32_t cluster : w.skipped)
+            skipped.push_back(r.space->value_text(plan::Dimension::cluster, cluster));
+        if (!skipped.empty())
+            what_ifs.back()["not_asked_of"] = std::move(skipped);
     }
     json["classes"] = std::move(classes);
     json["sensitivity"] = std::move(sensitivity);

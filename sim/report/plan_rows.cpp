@@ -1,7 +1,5 @@
 #include "sim/report/plan_rows.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "sim/report/text.hpp"
@@ -29,16 +27,12 @@ std::string plan_layout_text(const TrainingPlan& p) {
         text += fmt::format(", {}", schedule_name(p.layout.schedule));
     text += fmt::format("; micro-batch {}", p.micro_batch);
     if (p.recompute != Recompute::none)
-        text += fmt::format(", {} recompute", recompute_text(p.recompute));
+        text += fmt::format(", {} recompute", recompute_name(p.recompute));
     if (!p.overlap_grad_reduce || !p.overlap_param_gather)
         text += p.overlap_grad_reduce    ? ", only gradients overlap"
                 : p.overlap_param_gather ? ", only parameters overlap"
                                          : ", no overlap";
     return text;
-}
-
-bool has_price(const plan::PlanResult& r) {
-    return std::all_of(r.clusters.begin(), r.clusters.end(), [](const auto& c) { return c->price() > 0; });
 }
 
 }  // namespace report

@@ -16,6 +16,5 @@ StepInterval interval_of(const plan::PlanResult& result, const plan::PlanRow& ro
 bool is_tie(const plan::PlanResult& result, const plan::PlanRow& a, const plan::PlanRow& b);
 /// "tp 8 sp, pp 2, dp 64, zero 1; micro-batch 1, recompute selective" without what is usual.
 std::string plan_layout_text(const TrainingPlan& plan);
-bool has_price(const plan::PlanResult& result);
 
 }  // namespace fabricast::report

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/plan/bound.hpp"
 #include "sim/report/page.hpp"
 #include "sim/report/plan_rows.hpp"
 #include "sim/report/plan_views.hpp"
@@ -20,8 +21,6 @@ constexpr std::size_t kPageColumns = 190, kMostClasses = 24;
 std::string cluster_text(const PlanResult& r, std::uint32_t c) {
     return r.space->value_text(plan::Dimension::cluster, c);
 }
-
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
 
 class PlanPage {
 public:
@@ -65,6 +64,8 @@ private:
             .add(s.tokens > 0 ? fmt::format("; days and cost of {} tokens", magnitude(s.tokens))
                               : std::string("; days and cost of 1 T tokens, as run.tokens is not stated"))
             .end();
+        if (const std::string prices = plan::prices_text(r_); !prices.empty())
+            page_.add(clean(prices), Paint::dim).end();
     }
 
     void ranked() {
@@ -78,6 +79,7 @@ private:
         table.row(head);
         const PlanRow& first = row(r_.ranking.front());
         const std::size_t top = std::min(r_.ranking.size(), static_cast<std::size_t>(r_.spec.top));
+        bool ties = false;
         for (std::size_t i = 0; i < top; ++i) {
             const PlanRow& one = row(r_.ranking[i]);
             const plan::Figures& f = one.figures;
@@ -97,11 +99,13 @@ private:
             const double behind = r_.spec.by == "cost" ? (has_price(r_) ? f.cost / first.figures.cost
                                                                         : f.gpu_hours / first.figures.gpu_hours)
                                                        : f.days / first.figures.days;
-            cells.push_back(i == 0 ? "" : signed_percent(behind - 1) + (is_tie(r_, first, one) ? ", a tie" : ""));
+            const bool tie = i > 0 && is_tie(r_, first, one);
+            ties = ties || tie;
+            cells.push_back(i == 0 ? "" : signed_percent(behind - 1) + (tie ? ", a tie" : ""));
             table.row(cells);
         }
         table.print(page_);
-        if (interval_of(r_, first).runs > 0)
+        if (ties)
             page_
                 .add(
                     "a tie: the intervals of both overlap, published runs like these do not tell which is faster; the "
@@ -161,8 +165,10 @@ private:
                                   : fmt::format("the single change that makes it run best: {}", y.change),
                      Paint::good)
                 .end();
+        else if (!y.listed)
+            page_.add("`plan:` does not list it: no single change of it was tried").end();
         else if (y.evaluation.ran())
-            page_.add("no single change of the dimensions above makes it faster").end();
+            page_.add("no single change that the conditions allow makes it faster").end();
     }
 
     std::string reason(const plan::ClassLoss& c) const {
@@ -241,8 +247,17 @@ private:
     void what_ifs() {
         for (const plan::WhatIf& w : r_.what_ifs) {
             page_.heading("What if " + clean(w.text));
+            std::string skipped;
+            for (const std::uint32_t cluster : w.skipped)
+                skipped += (skipped.empty() ? "" : "; ") + cluster_text(r_, cluster);
+            if (!skipped.empty())
+                page_.add("not asked of what has another value: " + skipped, Paint::dim).end();
             if (w.rows.empty()) {
-                page_.add("none of the layouts above runs then", Paint::bad).end();
+                page_
+                    .add(skipped.empty() ? "none of the layouts above runs then"
+                                         : "none of the other layouts above runs then",
+                         Paint::bad)
+                    .end();
                 continue;
             }
             Table table(several() ? "rllrrrrr" : "rlrrrrr");
@@ -283,6 +298,12 @@ private:
         for (const auto& [rule, gone] : r_.found.removed)
             table.row({std::to_string(gone.count), plan::rule_text(rule), clean(gone.example)});
         table.print(page_);
+        if (r_.found.cut == 0)
+            return;
+        page_.add("assumed of the lower bound, by experience and not by proof (--no-prune simulates all):", Paint::dim)
+            .end();
+        for (const std::string& sentence : plan::bound_assumptions())
+            page_.add("  " + sentence, Paint::dim).end();
     }
 
     const PlanResult& r_;

@@ -35,17 +35,12 @@ ordered_json waterfall(const std::array<__int128, kAccountCount>& accounts) {
     return rows;
 }
 
-/// A path as given, but never one that names the machine.
-std::string portable_path(const std::string& path) {
-    return path.empty() || path.front() != '/' ? path : path.substr(path.rfind('/') + 1);
-}
-
 ordered_json scenario_json(const Scenario& scenario) {
     const TrainingPlan& training = scenario.training;
     const Layout& layout = training.layout;
     return {
         {"name", scenario.name},
-        {"file", portable_path(scenario.file)},
+        {"file", report::portable_path(scenario.file)},
         {"nodes", scenario.nodes},
         {"node", scenario.node.name},
         {"gpu", scenario.gpu.name},
@@ -59,7 +54,7 @@ ordered_json scenario_json(const Scenario& scenario) {
         {"micro_batch", training.micro_batch},
         {"precision", report::precision_text(training.precision)},
         {"schedule", schedule_name(layout.schedule)},
-        {"recompute", report::recompute_text(training.recompute)},
+        {"recompute", recompute_name(training.recompute)},
         {"optimizer", optimizer_text(training.optimizer)},
         {"offload", {{"optimizer", training.offload.optimizer}, {"parameters", training.offload.parameters}}},
         {"document", number_or_null(static_cast<double>(training.document), training.document > 0)},

@@ -111,7 +111,7 @@ void print_verdict(Page& page, const Result& result) {
     const TrainingPlan& t = s.training;
     page.add(fmt::format("  {}, {}; {} × {} tokens, micro-batch {}, {}, recompute {}", layout_text(t.layout),
                          schedule_name(t.layout.schedule), t.global_batch, t.sequence, t.micro_batch,
-                         precision_text(t.precision), recompute_text(t.recompute)),
+                         precision_text(t.precision), recompute_name(t.recompute)),
              Paint::dim);
     page.end();
     if (const std::string methods = methods_text(t); !methods.empty())

@@ -60,6 +60,8 @@ std::string percent(double fraction) {
     return fmt::format("{:.1f} %", fraction * 100);
 }
 
+std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
+
 std::string duration(double seconds) {
     if (seconds >= 1 || seconds <= 0)
         return fmt::format("{:.3f} s", seconds);
@@ -129,9 +131,21 @@ std::string_view precision_text(Precision precision) {
     return kTexts[static_cast<std::size_t>(precision)];
 }
 
-std::string_view recompute_text(Recompute recompute) {
-    static constexpr std::array<std::string_view, 3> kTexts = {"none", "selective", "full"};
-    return kTexts[static_cast<std::size_t>(recompute)];
+std::string portable_path(const std::string& path) {
+    return path.empty() || path.front() != '/' ? path : path.substr(path.rfind('/') + 1);
+}
+
+std::string shell_word(const std::string& text) {
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("_-+=./:,@%").find(c) != std::string_view::npos;
+    };
+    if (!text.empty() && std::all_of(text.begin(), text.end(), plain))
+        return text;
+    std::string out = "'";
+    for (const char c : text)
+        out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
 }
 
 std::string layout_text(const Layout& layout) {

@@ -14,19 +14,24 @@
 
 namespace fabricast::report {
 
-std::string grouped(double value);        ///< 614302.4 -> "614 302"
-std::string percent(double fraction);     ///< 0.4614 -> "46.1 %", 0.0002 -> "<0.1 %"
-std::string duration(double seconds);     ///< "3.412 s", "812.4 ms", "45.1 us"
-std::string gib(std::int64_t bytes);      ///< "61.2" (2^30)
-std::string decimal_bytes(double bytes);  ///< "4.37 GB" (10^9)
-std::string magnitude(double value);      ///< "3.50 T", "1.25 M", "812"
+std::string grouped(double value);            ///< 614302.4 -> "614 302"
+std::string percent(double fraction);         ///< 0.4614 -> "46.1 %", 0.0002 -> "<0.1 %"
+std::string signed_percent(double fraction);  ///< 0.124 -> "+12.4 %"
+std::string duration(double seconds);         ///< "3.412 s", "812.4 ms", "45.1 us"
+std::string gib(std::int64_t bytes);          ///< "61.2" (2^30)
+std::string decimal_bytes(double bytes);      ///< "4.37 GB" (10^9)
+std::string magnitude(double value);          ///< "3.50 T", "1.25 M", "812"
 
 std::string_view account_text(Account account);  ///< "gradient reduction, exposed"
 std::string_view memory_cause_text(MemoryCause cause);
 std::string_view precision_text(Precision precision);
-std::string_view recompute_text(Recompute recompute);
 /// "tp 8 sp, pp 2, dp 64, zero 1"; sizes of one are left out.
 std::string layout_text(const Layout& layout);
+
+/// A path as given, but never one that names the machine.
+std::string portable_path(const std::string& path);
+/// A word of a command line as a shell takes it: in quotes where it must be.
+std::string shell_word(const std::string& text);
 
 std::size_t width(std::string_view text);
 std::string clean(std::string_view text);                      ///< control characters become spaces

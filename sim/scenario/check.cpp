@@ -190,7 +190,8 @@ private:
     }
     bool read_list(const Value& value, Answer& answer) {
         const bool range = field_.kind == FieldKind::range;
-        if (value.kind != Value::Kind::list || (range && value.items.size() != 2) || value.items.empty())
+        if (value.kind != Value::Kind::list || (range && value.items.size() != 2) ||
+            (value.items.empty() && !field_.clears))
             return fail(value,
                         fmt::format("is {}{}, but {}", value.what(),
                                     value.kind == Value::Kind::list ? fmt::format(" of {}", value.items.size()) : "",

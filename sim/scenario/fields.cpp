@@ -50,7 +50,8 @@ constexpr Field kFieldsUpToRun[] = {
      .high = 0.5},
     {.path = "cluster.kernel_jitter",
      .kind = K::number,
-     .doc = "Standard deviation of the time of one second of kernels, in seconds; of T seconds it is sqrt(T) times that.",
+     .doc =
+         "Standard deviation of the time of one second of kernels, in seconds; of T seconds it is sqrt(T) times that.",
      .high = 0.5},
     choice("cluster.gpu_draw", "expected|each", "",
            "Speeds of the GPUs and times of kernels: one GPU as slow as the slowest is expected to be, and meetings as "
@@ -210,8 +211,9 @@ constexpr Field kFieldsUpToRun[] = {
     integer("training.layout.vpp", 1, 1e6, "1", "Model chunks of a pipeline stage (interleaving)."),
     {.path = "training.layout.stage_layers",
      .kind = K::numbers,
-     .doc = "Layers of every model chunk in model order, pp x vpp of them; absent: equal shares.",
-     .high = 1e6},
+     .doc = "Layers of every model chunk in model order, pp x vpp of them; absent or []: equal shares.",
+     .high = 1e6,
+     .clears = true},
     integer("training.layout.cp", 1, 1e6, "1", "Context parallel."),
     integer("training.layout.ep", 1, 1e6, "1", "Expert parallel."),
     text("training.layout.dp", "Data parallel; `auto` or absent: the GPUs that remain.", "auto"),

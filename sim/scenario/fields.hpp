@@ -50,6 +50,7 @@ struct Field {
     double low = 0, high = 1e18;
     bool positive = false;
     std::string_view shorthand = {};  ///< section: key a scalar stands for
+    bool clears = false;              ///< numbers: [] is taken, and says what absent says
     bool replace = false;             ///< section: `extends` and overrides replace it as a whole
     Use use = Use::step;
     std::string_view list_shorthand = {};  ///< section: key of the list that a bare list stands for

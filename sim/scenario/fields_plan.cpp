@@ -51,7 +51,7 @@ constexpr Field kPlanFields[] = {
     {.path = "plan.price",
      .kind = K::open_map,
      .doc = "Price of a GPU-hour by GPU, such as h100: 2.50; in place of run.price."},
-    text("plan.price.*", "Price of a GPU-hour."),
+    text("plan.price.*", "Price of a GPU-hour: 2.50, or with its currency, 2.50 USD/GPU-h."),
     choice("plan.by", "days|cost", "days", "What the table is ranked by."),
     integer("plan.top", 1, 1000, "10", "Rows of the table."),
 };

@@ -18,6 +18,37 @@ void take(const Answers& answers, std::string_view path, std::vector<std::string
         out = a->words;
 }
 
+// "2.50", in the currency of the others, or "2.50 USD/GPU-h". One currency in all: that of run.price, else the first said.
+void take_prices(const Answers& answers, Scenario& s, Diagnostics& diagnostics) {
+    bool said = answers.given("run.price") != nullptr;
+    for (const auto& [name, answer] : answers.below("plan.price.")) {
+        std::string problem;
+        Quantity price;
+        if (const auto number = parse_number(answer->text, problem)) {
+            price.value = *number;
+        } else if (const auto quantity = parse_quantity(answer->text, Dimension::price, "USD/GPU-h", problem)) {
+            price = *quantity;
+        } else {
+            diagnostics.error(answer->place, fmt::format("plan.price.{}: `{}` {}", name, answer->text, problem));
+            continue;
+        }
+        if (price.value < 0) {
+            diagnostics.error(answer->place, fmt::format("plan.price.{}: `{}` is below 0", name, answer->text));
+            continue;
+        }
+        if (!price.unit.empty() && !said)
+            s.currency = price.unit;
+        said = said || !price.unit.empty();
+        if (!price.unit.empty() && price.unit != s.currency) {
+            diagnostics.error(answer->place, fmt::format("plan.price.{}: `{}` is a second currency beside {}; a plan "
+                                                         "compares prices in one",
+                                                         name, answer->text, s.currency));
+            continue;
+        }
+        s.plan.prices.emplace_back(name, price.value);
+    }
+}
+
 }  // namespace
 
 void fill_plan(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
@@ -74,16 +105,7 @@ void fill_plan(Answers& answers, Scenario& s, Diagnostics& diagnostics) {
         p.where = a->words;
         p.where_places.assign(p.where.size(), a->place.text());
     }
-    for (const auto& [name, answer] : answers.below("plan.price.")) {
-        std::string problem;
-        const std::size_t space = answer->text.find(' ');
-        const auto number = parse_number(answer->text.substr(0, space), problem);
-        if (!number || *number < 0)
-            diagnostics.error(answer->place, fmt::format("plan.price.{}: `{}` is no price of a GPU-hour, such as 2.50",
-                                                         name, answer->text));
-        else
-            p.prices.emplace_back(name, *number);
-    }
+    take_prices(answers, s, diagnostics);
 }
 
 }  // namespace fabricast

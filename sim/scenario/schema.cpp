@@ -100,7 +100,11 @@ Json value_schema(const Field& field) {
         case FieldKind::numbers: {
             Json item = {{"type", "number"}};
             bounds(field, item);
-            schema = {{"type", "array"}, {"items", item}, {"minItems", field.kind == FieldKind::range ? 2 : 1}};
+            schema = {{"type", "array"},
+                      {"items", item},
+                      {"minItems", field.kind == FieldKind::range ? 2
+                                   : field.clears                 ? 0
+                                                                  : 1}};
             if (field.kind == FieldKind::range)
                 schema["maxItems"] = 2;
             break;

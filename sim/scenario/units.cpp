@@ -48,14 +48,6 @@ bool fits(Dimension unit, Dimension wanted) {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\n'))
-        text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\n'))
-        text.remove_suffix(1);
-    return text;
-}
-
 /// Length of the longest prefix that looks like a number, with the separators people type by mistake.
 std::size_t number_length(std::string_view t) {
     std::size_t i = 0;
@@ -154,6 +146,14 @@ std::optional<Quantity> parse_price(std::string_view number, double value, std::
 
 }  // namespace
 
+std::string_view without_blanks(std::string_view text) {
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\n'))
+        text.remove_prefix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\n'))
+        text.remove_suffix(1);
+    return text;
+}
+
 std::string_view dimension_name(Dimension d) {
     switch (d) {
         case Dimension::none: return "a plain number";
@@ -196,7 +196,7 @@ std::vector<std::string> unit_names(Dimension d) {
 }
 
 std::optional<double> parse_number(std::string_view text, std::string& problem) {
-    const std::string_view t = trimmed(text);
+    const std::string_view t = without_blanks(text);
     const std::size_t n = number_length(t);
     if (n == 0) {
         problem = "is not a number";
@@ -207,7 +207,7 @@ std::optional<double> parse_number(std::string_view text, std::string& problem) 
             problem = "is not a decimal number; hexadecimal and octal are not read";
         else
             problem = fmt::format("has `{}` after the number; a plain number is needed here, without a unit",
-                                  trimmed(t.substr(n)));
+                                  without_blanks(t.substr(n)));
         return {};
     }
     return convert(t, problem);
@@ -231,7 +231,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text, std::string& pr
 
 std::optional<Quantity> parse_quantity(std::string_view text, Dimension wanted, std::string_view example,
                                        std::string& problem) {
-    const std::string_view t = trimmed(text);
+    const std::string_view t = without_blanks(text);
     const std::size_t n = number_length(t);
     if (n == 0) {
         problem = fmt::format("is not {}; write one like \"400 {}\" (accepted: {})", dimension_name(wanted), example,
@@ -239,7 +239,7 @@ std::optional<Quantity> parse_quantity(std::string_view text, Dimension wanted, 
         return {};
     }
     const std::string_view number = t.substr(0, n);
-    const std::string_view unit = trimmed(t.substr(n));
+    const std::string_view unit = without_blanks(t.substr(n));
     const std::optional<double> value = convert(number, problem);
     if (!value)
         return {};

@@ -26,6 +26,9 @@ struct Quantity {
     std::string unit;  ///< as typed; for a price the currency
 };
 
+/// Without blanks and line ends around it: of values, not of logs (sim/observed).
+std::string_view without_blanks(std::string_view text);
+
 /// A plain decimal number. Nothing and a sentence part in `problem` ("has an underscore; write 1000") otherwise.
 std::optional<double> parse_number(std::string_view text, std::string& problem);
 

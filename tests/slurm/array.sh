@@ -162,6 +162,14 @@ for _ in $(seq 50); do [ -z "$(squeue -h)" ] && break; sleep 0.1; done
 cat plan.db.*.log
 known=$(sed -n 's/.* simulated, \([0-9]*\) known from.*/\1/p' plan.db."$requeued".log | tail -1)
 [ "$known" -gt 0 ] || { echo "the requeued task did not go on with its store"; exit 1; }
+# Evaluations beyond the first of their layout, by shard.
+for task in $(seq 0 $((tasks - 1))); do
+    read -r rows twice < <(python3 -c '
+import sqlite3, sys
+print(*sqlite3.connect(sys.argv[1]).execute("SELECT count(*), coalesce(sum(times - 1), 0) FROM evaluations").fetchone())
+' "plan.db.$task")
+    [ "$rows" -gt 0 ] && [ "$twice" -eq 0 ] || { echo "shard $task made $twice of its $rows evaluations again"; exit 1; }
+done
 "$fabricast" plan merge plan.db >merged.txt
 cmp alone.txt merged.txt
 echo "the table of $tasks tasks, one of them requeued with $known evaluations done, is that of one process"

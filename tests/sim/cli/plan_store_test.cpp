@@ -158,8 +158,10 @@ TEST_F(PlanStore, IsWrittenByOneProcess) {
 }
 
 TEST_F(PlanStore, OfAnotherProgramsVersionIsRefused) {
-    ASSERT_EQ(plan("--quiet --store '" + path("p.db") + "'").code, 0);
+    ASSERT_EQ(plan("--quiet --store '" + path("good.db") + "'").code, 0);
+    // of a good one each time, so that one damage does not hide the next
     const auto change = [&](const char* sql) {
+        std::filesystem::copy_file(path("good.db"), path("p.db"), std::filesystem::copy_options::overwrite_existing);
         sqlite3* database = nullptr;
         ASSERT_EQ(sqlite3_open(path("p.db").c_str(), &database), SQLITE_OK);
         ASSERT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
@@ -168,12 +170,18 @@ TEST_F(PlanStore, OfAnotherProgramsVersionIsRefused) {
     const auto err = [&] { return plan("--store '" + path("p.db") + "'").err; };
     change("PRAGMA user_version = 99");
     EXPECT_TRUE(contains(err(), "its format is 99, this program reads 1")) << err();
-    change("PRAGMA user_version = 1; UPDATE about SET value = 'x' WHERE key = 'model.layers'");
+    change("UPDATE about SET value = 'x' WHERE key = 'model.layers'");
     EXPECT_TRUE(contains(err(), "what it says of itself does not fit its digest")) << err();
     change("DROP TABLE evaluations");
-    EXPECT_TRUE(contains(err(), "it is damaged")) << err();
+    EXPECT_TRUE(contains(err(), "it is damaged: no such table: evaluations")) << err();
+    change("DROP TABLE about");
+    EXPECT_TRUE(contains(err(), "it is damaged: no such table: about")) << err();
+    change("UPDATE evaluations SET step_ps = step_ps + 1");
+    EXPECT_TRUE(contains(err(), "does not fit its checksum")) << err();
     change("PRAGMA application_id = 7");
     EXPECT_TRUE(contains(err(), "not a store of fabricast plan")) << err();
+    change("SELECT 1");
+    EXPECT_FALSE(contains(err(), "p.db: ")) << err();
 }
 
 TEST_F(PlanStore, FullDiskIsToldAndWhatWasDoneIsKept) {

@@ -215,5 +215,84 @@ TEST(Deepspeed, ReadsBack) {
     EXPECT_NE(fmt::format("{}", fmt::join(launch.notes, "\n")).find("tp 8, pp 2, cp 1, ep 1"), std::string::npos);
 }
 
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+std::string notes_of(const Launch& launch) { return fmt::format("{}\n", fmt::join(launch.notes, "\n")); }
+
+// What a program has a word for is said with it, and the rest is told: nothing is dropped in silence.
+TEST(Torchtitan, SaysOrTells) {
+    const auto with = [](std::vector<std::string> keys) {
+        keys.insert(keys.begin(), {"layout={tp: 2, sp: true, zero: 3}", kBoth});
+        return scenario_of({"", "llama3.1-8b", 2, std::move(keys)});
+    };
+    const auto written = [](const Scenario& s) { return torchtitan_launch(s, s.training); };
+    const auto back = [&](const Scenario& s) {
+        import::Options options;
+        options.gpus = 16;
+        return import::import_torchtitan({"job.toml", written(s).text}, options).software.value_or("");
+    };
+    const Scenario eager = with({"software=torch-fsdp"}), compiled = with({"software=torch-fsdp-compile"}),
+                   asynchronous = with({"software=torchtitan-2024"});
+    EXPECT_TRUE(has(written(eager).text, "[compile]\nenable = false\n")) << written(eager).text;
+    EXPECT_TRUE(has(written(compiled).text, "[compile]\nenable = true\n"));
+    EXPECT_FALSE(has(written(compiled).text, "enable_async_tensor_parallel"));
+    EXPECT_TRUE(has(written(asynchronous).text, "enable_async_tensor_parallel = true"));
+    EXPECT_EQ(back(eager), "torch-fsdp");
+    EXPECT_EQ(back(compiled), "torch-fsdp-compile");
+    EXPECT_EQ(back(asynchronous), "torchtitan-2024");
+    EXPECT_TRUE(has(written(with({"recompute=selective"})).text, "mode = \"selective\"\nselective_ac_option = \"op\""));
+    EXPECT_FALSE(has(written(with({"recompute=full"})).text, "selective_ac_option"));
+    const Scenario all_offloaded = with({"offload={optimizer: cpu, parameters: cpu}"}),
+                   optimizer_offloaded = with({"offload={optimizer: cpu}"});
+    EXPECT_TRUE(has(written(all_offloaded).text, "enable_cpu_offload = true"));
+    EXPECT_FALSE(has(notes_of(written(all_offloaded)), "in host memory"));
+    EXPECT_FALSE(has(written(optimizer_offloaded).text, "enable_cpu_offload = true"));
+    EXPECT_TRUE(has(notes_of(written(optimizer_offloaded)), "the optimizer alone in host memory"));
+    Scenario narrow = with({"clip_gradients=false"});
+    narrow.training.compression.gradients = Compression::fp8;
+    narrow.training.compression.parameters = Compression::int8;
+    for (const char* note : {"gradients compressed as fp8\n", "gathered parameters compressed as int8\n",
+                             "gradients that are not clipped"})
+        EXPECT_TRUE(has(notes_of(written(narrow)), note)) << notes_of(written(narrow));
+}
+
+TEST(Megatron, SaysOrTells) {
+    // --overlap-param-gather is refused there without --overlap-grad-reduce
+    Scenario s =
+        scenario_of({"", "llama3.1-8b", 2, {"layout={tp: 2, sp: true, zero: 1}", "overlap={param_gather: true}"}});
+    ASSERT_FALSE(s.training.overlap_grad_reduce);
+    const Launch alone = megatron_launch(s, s.training);
+    EXPECT_FALSE(has(alone.text.substr(alone.text.find("LAYOUT_ARGS=")), "--overlap-param-gather")) << alone.text;
+    EXPECT_TRUE(has(notes_of(alone), "taken with --overlap-grad-reduce only"));
+    EXPECT_FALSE(has(alone.text, "--clip-grad")) << "1.0 is what it does";
+    s.training.overlap_grad_reduce = true;
+    s.training.clip_gradients = false;
+    s.training.compression.tensor_parallel = Compression::fp8;
+    const Launch both = megatron_launch(s, s.training);
+    EXPECT_TRUE(has(both.text, "--overlap-param-gather")) << both.text;
+    EXPECT_TRUE(has(both.text, "--clip-grad 0.0")) << both.text;
+    EXPECT_EQ(notes_of(both), "tensor-parallel traffic compressed as fp8\n");
+}
+
+TEST(Deepspeed, SaysOrTells) {
+    Scenario s = scenario_of({"", "llama3.1-8b", 2, {"layout={tp: 1, zero: 3}", kBoth}});
+    EXPECT_TRUE(has(deepspeed_launch(s, s.training).text, "\"gradient_clipping\": 1.0"));
+    s.training.clip_gradients = false;
+    s.training.compression.parameters = Compression::int8;
+    s.training.compression.gradients = Compression::int4;
+    const Launch said = deepspeed_launch(s, s.training);
+    EXPECT_FALSE(has(said.text, "gradient_clipping")) << said.text;
+    EXPECT_TRUE(has(said.text, "\"zero_quantized_weights\": true"));
+    EXPECT_TRUE(has(said.text, "\"zero_quantized_gradients\": true"));
+    EXPECT_FALSE(has(notes_of(said), "compressed")) << notes_of(said);
+    s.training.compression.gradients = Compression::powersgd;
+    s.training.compression.tensor_parallel = Compression::fp8;
+    s.training.optimizer.first = StateType::bf16;
+    const Launch told = deepspeed_launch(s, s.training);
+    EXPECT_FALSE(has(told.text, "zero_quantized_gradients")) << told.text;
+    for (const char* note : {"gradients compressed as powersgd", "tensor-parallel traffic compressed as fp8",
+                             "the state of the optimizer"})
+        EXPECT_TRUE(has(notes_of(told), note)) << notes_of(told);
+}
+
 }  // namespace
 }  // namespace fabricast::launch

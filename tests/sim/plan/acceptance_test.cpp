@@ -38,13 +38,16 @@ TEST(Acceptance, A6ProposesLessTensorParallelism) {
     ASSERT_TRUE(kept.yours && kept.yours->evaluation.ran());
     EXPECT_TRUE(kept.yours->change.starts_with("micro-batch 1 -> ")) << kept.yours->change;
     EXPECT_GT(kept.rows()[kept.ranking.front()].figures.tokens_per_s, 1.1 * kept.yours->figures.tokens_per_s);
-    const PlanResult plan = plan_of(
-        file, {"plan={vpp: 1, cp: 1, where: tp <= 2}", "training.software={preset: nemo-2024, tp_hidden_fraction: 0}"});
+    EXPECT_LT(kept.rows()[kept.ranking.front()].figures.tokens_per_s, 1.15 * kept.yours->figures.tokens_per_s);
+    // any tp may win here
+    const PlanResult plan =
+        plan_of(file, {"plan={vpp: 1, cp: 1}", "training.software={preset: nemo-2024, tp_hidden_fraction: 0}"});
     ASSERT_FALSE(plan.ranking.empty());
     const PlanRow& best = plan.rows()[plan.ranking.front()];
     EXPECT_GT(best.figures.tokens_per_s, 1.15 * kept.yours->figures.tokens_per_s);
     EXPECT_LT(best.plan.layout.tp, 4);
-    EXPECT_LT(best.evaluation.memory, best.evaluation.capacity);
+    EXPECT_EQ(plan.yours->change, "tp 4 -> 2");
+    EXPECT_LT(best.evaluation.memory, 80'000'000'000);
 }
 
 // ZeRO-3 of 80B over 340 Gb/s a node is slower a GPU than 176B with tensor and pipeline parallelism over 140 Gb/s; more of the

@@ -1,6 +1,8 @@
-// The lower bound is below every run of three spaces that are simulated whole, and cutting by it leaves the ten best.
+// The lower bound is below every run of five spaces that are simulated whole, and cutting by it leaves the ten best.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "sim/plan/bound.hpp"
 #include "tests/sim/plan/small_spaces.hpp"
 
 namespace fabricast::plan {
@@ -35,7 +37,14 @@ TEST_P(Whole, BoundIsBelowEveryRunAndTheBestAreNeverCut) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Spaces, Whole, testing::Values(&kDense, &kExperts, &kLong),
+TEST(BoundAssumptions, AreSaidWithTheirFigures) {
+    const std::vector<std::string> said = bound_assumptions();
+    ASSERT_EQ(said.size(), 1u);
+    EXPECT_NE(said[0].find(fmt::format("{:.1f} %", kNearlyTied * 100)), std::string::npos) << said[0];
+    EXPECT_NE(said[0].find(fmt::format("{:.0f} %", kNearBusiest * 100)), std::string::npos) << said[0];
+}
+
+INSTANTIATE_TEST_SUITE_P(Spaces, Whole, testing::Values(&kDense, &kExperts, &kLong, &kSharded, &kNarrow),
                          [](const auto& one) { return one.param->substr(6, one.param->find('\n') - 6); });
 
 }  // namespace

@@ -38,6 +38,25 @@ plan: {tp: [1, 2], cp: [1, 2, 4], pp: [1, 2, 4], vpp: [1, 2], schedule: [1f1b, g
        micro_batch: [1], zero: [1], recompute: [none, selective]}
 )";
 
+// ZeRO-3 over a network that is shared four to one, whole and in groups of a server, two and half a server.
+inline const std::string kSharded = R"(name: sharded
+cluster: {nodes: 4, node: hgx-h100, fabric: {nic: 100 Gb/s, oversubscription: 4}}
+model: {layers: 12, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 32000}
+training: {sequence: 4096 tokens, global_batch: 64 sequences}
+plan: {tp: [1, 2, 8], pp: [1, 2], vpp: [1], zero: [1, 3], shard_group: [0, 4, 8, 16], micro_batch: [1, 2],
+       overlap: [none, both], recompute: [none, full]}
+)";
+
+// Many small gathers: narrow layers, fp8 weights, one micro-batch and many, gathers kept for the backward.
+inline const std::string kNarrow = R"(name: narrow
+cluster: {nodes: 2, node: hgx-h100, fabric: {nic: 200 Gb/s, oversubscription: 2}}
+model: {layers: 24, hidden: 1024, heads: 16, ffn: 4096, vocab: 256000}
+training: {sequence: 2048 tokens, global_batch: 64 sequences, precision: fp8,
+           overlap: {reshard: false}}
+plan: {tp: [1, 2], pp: [1, 2, 4, 12], vpp: [1], zero: [1, 3], shard_group: [0, 4], micro_batch: [1, 4],
+       overlap: [none, both], recompute: [none]}
+)";
+
 inline PlanRequest request_of(const std::string& text) {
     PlanRequest request;
     request.source.text = text;

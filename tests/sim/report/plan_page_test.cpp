@@ -25,6 +25,8 @@ ordered_json sample() {
         {"layouts", 100},
         {"looked_at", 100},
         {"simulated", 7},
+        {"meet", 4},
+        {"lower_bound_assumes", {"gathers take <long>"}},
         {"cut_by_lower_bound", 3},
         {"removed", {{{"rule", "gpus"}, {"means", "too many GPUs"}, {"layouts", 90}, {"example", "tp 3"}}}}};
     plan["ranking"] = {row(5, "tp 2, dp 32", 20, 2e6, true), row(9, "tp 4, dp 16", 22, 2.2e6, true)};
@@ -58,9 +60,52 @@ TEST(PlanPage, TellsTheFirstWhyTheRestLostAndHowToRunIt) {
     for (const char* part :
          {"&lt;plan&gt;", "20.0 days", "18.0 to 24.0", "2.00 M USD", "2. tp 4, dp 16", "+10.0 %", "tie", "tp 8 -&gt; 2",
           "too many GPUs", "+25.0 %, most of it tensor-parallel traffic", "matrix products", "nic 400 -&gt; 200 Gb/s",
-          "--set 'training.global_batch=512 sequences'"})
+          "--set 'training.global_batch=512 sequences'", "gathers take &lt;long&gt;"})
         EXPECT_NE(page.find(part), std::string::npos) << part;
+    const std::size_t space = page.find("id=space");
+    EXPECT_LT(page.rfind(">4<", page.find("simulated, meet all conditions", space)), page.size());
+    EXPECT_GT(page.rfind(">4<", page.find("simulated, meet all conditions", space)), space) << "not the 7 simulated";
     EXPECT_EQ(page.find("http"), std::string::npos);
+}
+
+TEST(PlanPage, WithoutAPriceGpuHoursAreTheCost) {
+    ordered_json plan = sample();
+    plan["currency"] = nullptr;
+    plan["ranked_by"] = "cost";
+    double hours = 3e4;
+    for (const char* list : {"ranking", "front"})
+        for (ordered_json& row : plan[list]) {
+            row["cost"] = nullptr;
+            row["gpu_hours"] = hours;
+            hours *= 1.2;
+        }
+    plan["yours"]["cost"] = nullptr;
+    plan["yours"]["gpu_hours"] = 4.5e4;
+    plan["what_ifs"][0]["ranking"][0]["cost"] = nullptr;
+    plan["what_ifs"][0]["ranking"][0]["gpu_hours"] = 4.6e4;
+    const std::string page = html_report(plan.dump());
+    EXPECT_EQ(page.find("USD"), std::string::npos);
+    for (const char* part : {"30.0 k GPU-hours", "+20.0 %", "45.0 k GPU-hours", "46.0 k GPU-hours"})
+        EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
+TEST(PlanPage, SaysWhyTheStatedLayoutDoesNotRun) {
+    ordered_json plan = sample();
+    const auto page = [&](const ordered_json& yours) {
+        plan["yours"] = yours;
+        return html_report(plan.dump());
+    };
+    const ordered_json helps = {{"change", "tp 2 -> 8"}, {"less_time", 0.0}};
+    const ordered_json full = {{"layout", "tp 2"}, {"cluster", "64 x H100"}, {"fits", false},
+                               {"stage", 1},       {"memory_gib", 97.25},    {"helps_most", helps}};
+    EXPECT_NE(page(full).find("tp 2 on 64 x H100: does not fit, stage 1 needs 97.2 GiB."), std::string::npos);
+    EXPECT_NE(page(full).find("makes it run best: <b>tp 2 -&gt; 8</b>"), std::string::npos);
+    EXPECT_EQ(page(full).find("less time"), std::string::npos);
+    const ordered_json failed = {{"layout", "tp 2"},       {"cluster", "64 x H100"}, {"fits", true},
+                                 {"failure", "a <cycle>"}, {"listed", false},        {"helps_most", nullptr}};
+    EXPECT_NE(page(failed).find("no single change of it was tried"), std::string::npos);
+    EXPECT_EQ(page(full).find("no single change of it was tried"), std::string::npos);
+    EXPECT_NE(page(failed).find("does not run, a &lt;cycle&gt;."), std::string::npos);
 }
 
 TEST(PlanPage, SectionsWithoutDataAreAbsentAndAnEmptyPlanSaysWhy) {

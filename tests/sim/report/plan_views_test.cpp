@@ -43,6 +43,43 @@ TEST(PlanViews, TextHasItsParts) {
     EXPECT_NEAR(first["cost"].get<double>(), first["days"].get<double>() * 24 * 16 * 2.5, 1e-6);
 }
 
+// A page is made of this JSON: what the text says of a layout that does not fit, and of what meets, is in it.
+TEST(PlanViews, JsonSaysWhatTheTextSays) {
+    PlanRequest request = request_of(kDense);
+    request.source.overrides = {"training.layout={tp: 1, pp: 1, zero: 0}", "cluster.node.gpu_memory=40 GiB",
+                                "plan.where=mfu > 0.3"};
+    const PlanResult plan = make_plan(request);
+    ASSERT_TRUE(plan.yours && !plan.yours->evaluation.fits);
+    const nlohmann::json json = nlohmann::json::parse(plan_json(plan));
+    EXPECT_EQ(json["space"]["meet"], plan.ranking.size());
+    EXPECT_LT(json["space"]["meet"], json["space"]["simulated"]);
+    EXPECT_EQ(json["yours"]["stage"], plan.yours->evaluation.stage);
+    EXPECT_GT(json["yours"]["memory_gib"], 40.0);
+    EXPECT_TRUE(json["currency"].is_null());
+    EXPECT_FALSE(json.contains("prices"));
+    const std::string text = plan_text(plan, false);
+    ASSERT_GT(plan.found.cut, 0u);
+    EXPECT_EQ(json["space"]["lower_bound_assumes"].size(), 2u);
+    for (const auto& sentence : json["space"]["lower_bound_assumes"])
+        EXPECT_NE(text.find(sentence.get<std::string>()), std::string::npos) << text;
+    EXPECT_NE(text.find("does not fit: stage"), std::string::npos);
+    EXPECT_EQ(json["yours"]["listed"], false) << "zero 0 is not in plan.zero";
+    EXPECT_NE(text.find("no single change of it was tried"), std::string::npos) << text;
+    request.search.prune = false;
+    const PlanResult whole = make_plan(request);
+    EXPECT_EQ(plan_text(whole, false).find("assumed of the lower bound"), std::string::npos) << "nothing was cut";
+    EXPECT_FALSE(nlohmann::json::parse(plan_json(whole))["space"].contains("lower_bound_assumes"));
+}
+
+// The footnote stands under tables that have a tie.
+TEST(PlanViews, TiesAreExplainedWhereThereAreSome) {
+    PlanRequest request = request_of(kDense);
+    const PlanResult plan = make_plan(request);
+    EXPECT_NE(plan_text(plan, false).find("a tie: the intervals"), std::string::npos);
+    request.source.overrides = {"plan.top=1"};
+    EXPECT_EQ(plan_text(make_plan(request), false).find("a tie"), std::string::npos);
+}
+
 TEST(PlanViews, NothingLeftIsSaid) {
     PlanRequest request = request_of(kDense);
     request.where = {"tp > 8"};

@@ -192,6 +192,38 @@ TEST(Overrides, LastOneWinsAndReplacesShortForms) {
     EXPECT_EQ(good({"comm.env.NCCL_ALGO=Ring"}).comm.algorithms, std::vector<Algorithm>{Algorithm::ring});
 }
 
+TEST(Overrides, AnEmptyListOfLayersClearsWhatTheFileSays) {
+    const std::string uneven = replaced(kGood, "layout: {tp: 8, sp: true, pp: 2, dp: 2}",
+                                        "layout: {tp: 8, sp: true, pp: 2, dp: 2, stage_layers: [39, 41]}");
+    EXPECT_EQ(parse_scenario(uneven, "t.yaml").training.layout.stage_layers, (std::vector<std::int64_t>{39, 41}));
+    EXPECT_TRUE(
+        parse_scenario(uneven, "t.yaml", {"training.layout.stage_layers=[]"}).training.layout.stage_layers.empty());
+    for (const char* other : {"training.buckets.split=[]", "plan.oversubscription=[]", "training.packed.lengths=[]"})
+        EXPECT_NE(error_of(kGood, {other}), "") << other << ": an empty list says nothing there";
+}
+
+TEST(Overrides, PricesOfAPlanAreNumbersOrPricesInOneCurrency) {
+    const auto load = [](const std::vector<std::string>& keys) {
+        return parse_scenario(kGood, "t.yaml", keys, Scope::plan);
+    };
+    using Prices = std::vector<std::pair<std::string, double>>;
+    EXPECT_EQ(load({"plan.price.h100=2.50"}).plan.prices, (Prices{{"h100", 2.5}}));
+    EXPECT_EQ(load({"plan.price.h100=2.50 USD/GPU-h"}).plan.prices, (Prices{{"h100", 2.5}}));
+    EXPECT_EQ(load({"run.price=2 EUR/GPU-h", "plan.price.h100=2.50 EUR/GPU-h"}).currency, "EUR");
+    const std::pair<const char*, const char*> wrong[] = {{"2.50 an hour", "plan.price.h100: `2.50 an hour` "},
+                                                         {"2.50x", "plan.price.h100: `2.50x` "},
+                                                         {"-1", "is below 0"},
+                                                         {"2.50 EUR/GPU-h", "is a second currency beside USD"}};
+    for (const auto& [price, sentence] : wrong) {
+        try {
+            load({std::string("plan.price.h100=") + price});
+            ADD_FAILURE() << price;
+        } catch (const ScenarioError& error) {
+            EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
+        }
+    }
+}
+
 TEST(Overrides, Diagnostics) {
     EXPECT_EQ(error_of(kGood, {"training.layout.tp=many"})
                   .find("--set training.layout.tp=many: training.layout.tp: `many` is not a number"),
