@@ -51,11 +51,12 @@ namespace {
 /// What of an operation's time the bound counts.
 struct Timed {
     double compute = 0, traffic = 0;
+    double beside = 0;                       ///< compute while a message waits or moves
     bool forward = false, backward = false;  ///< of a pass
 };
 
 // The quickest forward and backward pass of a template: operations wait for each other, but not for other passes.
-BoundBook::Pass quickest_passes(const program::Template& t, const std::vector<Timed>& timed, double slow) {
+BoundBook::Pass quickest_passes(const program::Template& t, const std::vector<Timed>& timed, double slow, bool beside) {
     BoundBook::Pass out{-1, -1};
     std::vector<double> stream(t.streams, 0), end(t.nodes.size(), 0);
     bool open = false, forward = false;
@@ -84,7 +85,7 @@ BoundBook::Pass quickest_passes(const program::Template& t, const std::vector<Ti
         double begin = stream[op.stream];
         for (const std::uint32_t wait : op.waits)
             begin = std::max(begin, end[wait]);
-        end[n] = stream[op.stream] = begin + slow * time.compute + time.traffic;
+        end[n] = stream[op.stream] = begin + slow * (beside ? time.beside : time.compute) + time.traffic;
     }
     close();
     return {std::max(out.forward, 0.0), std::max(out.backward, 0.0)};
@@ -128,6 +129,8 @@ BoundBook::Piece BoundBook::measure(const TrainingPlan& narrow, std::int64_t sta
                 const double repeated = seconds(cost.parts[static_cast<std::size_t>(Account::recompute)]);
                 const double work = seconds(cost.work);
                 timed[i].compute = work;
+                const std::uint32_t speed = *std::max_element(cost.speed.begin() + 1, cost.speed.end());
+                timed[i].beside = work * program::kFullSpeed / speed;
                 sums[n].recompute += times * (again ? work : repeated);
                 (timed[i].forward ? sums[n].forward : sums[n].backward) += again ? 0 : times * (work - repeated);
             } else if (op.kind == program::OpKind::collective && calls[op.payload].slot == Slot::tp &&
@@ -138,8 +141,10 @@ BoundBook::Piece BoundBook::measure(const TrainingPlan& narrow, std::int64_t sta
             }
         }
         if (n == 1) {
-            out.nominal = quickest_passes(t, timed, 1);
-            out.slow = quickest_passes(t, timed, slowest());
+            out.nominal = quickest_passes(t, timed, 1, false);
+            out.slow = quickest_passes(t, timed, slowest(), false);
+            out.nominal_beside = quickest_passes(t, timed, 1, true);
+            out.slow_beside = quickest_passes(t, timed, slowest(), true);
         }
     }
     out.forward = sums[1].forward - sums[0].forward;
@@ -159,10 +164,10 @@ void BoundBook::Piece::add(const Piece& other) {
     recompute += other.recompute;
     once_tp += other.once_tp;
     each_tp += other.each_tp;
-    nominal.forward += other.nominal.forward;
-    nominal.backward += other.nominal.backward;
-    slow.forward += other.slow.forward;
-    slow.backward += other.slow.backward;
+    nominal.add(other.nominal);
+    slow.add(other.slow);
+    nominal_beside.add(other.nominal_beside);
+    slow_beside.add(other.slow_beside);
 }
 
 double BoundBook::slowest() const {
@@ -394,7 +399,8 @@ double BoundBook::path_s(const TrainingPlan& plan, const Work& work, std::size_t
         std::vector<PassTimes::Chunk>& chunks = times.chunks.emplace_back();
         for (const Piece& w : work[s]) {
             const Pass& pass = s == slow_stage ? w.slow : w.nominal;
-            chunks.push_back({pass.forward, pass.backward});
+            const Pass& beside = s == slow_stage ? w.slow_beside : w.nominal_beside;
+            chunks.push_back({pass.forward, pass.backward, beside.forward, beside.backward});
         }
         const auto stage = static_cast<std::int64_t>(s);
         const Ends& e = ends(plan, stage);

@@ -55,6 +55,10 @@ public:
     /// Longest path through a pass, seconds: compute, and collectives it waits for.
     struct Pass {
         double forward = 0, backward = 0;
+        void add(const Pass& other) {
+            forward += other.forward;
+            backward += other.backward;
+        }
     };
 
 private:
@@ -62,8 +66,9 @@ private:
     /// Of a layer with what stands at its end of the model, seconds.
     struct Piece {
         double once = 0, forward = 0, backward = 0, recompute = 0;  ///< compute
-        double once_tp = 0, each_tp = 0;  ///< collectives in line, once a step and a micro-batch
-        Pass nominal, slow;               ///< on a nominal GPU and on the slowest
+        double once_tp = 0, each_tp = 0;   ///< collectives in line, once a step and a micro-batch
+        Pass nominal, slow;                ///< on a nominal GPU and on the slowest
+        Pass nominal_beside, slow_beside;  ///< the same while a message waits or moves
 
         void add(const Piece& other);
     };

@@ -59,7 +59,10 @@ private:
         const PassTimes::Chunk& chunk = t_.chunks[s][c];
         if (step.backward && s == 0)
             last_backward_[c] = clock_[s];
-        clock_[s] += step.backward ? chunk.backward : chunk.forward;
+        if (step.beside)
+            clock_[s] += step.backward ? chunk.backward_beside : chunk.forward_beside;
+        else
+            clock_[s] += step.backward ? chunk.backward : chunk.forward;
         if (!step.backward && c + 1 == t_.chunks[s].size() && !whole_[s]) {
             whole_[s] = true;
             clock_[s] = std::max(clock_[s], t_.whole[s]);
@@ -133,7 +136,12 @@ PassLists::PassLists(Schedule schedule, std::int64_t pp, std::int64_t vpp, std::
     for (std::int64_t s = 0; s < pp; ++s) {
         for (const ScheduleStep& step : schedule_steps(schedule, s, pp, vpp, micro_batches, overlap, forwards_first))
             steps_.push_back({step.kind == Kind::backward, step.kind == Kind::exchange, step.sends_forward,
-                              step.receives_forward, step.sends_backward, step.receives_backward, step.chunk});
+                              step.receives_forward, step.sends_backward, step.receives_backward, false, step.chunk});
+        bool posted = false;
+        for (std::size_t i = steps_.size(); overlap && i-- > begin_.back();) {
+            steps_[i].beside = posted;
+            posted = posted || steps_[i].receives_forward || steps_[i].receives_backward;
+        }
         begin_.push_back(steps_.size());
     }
 }

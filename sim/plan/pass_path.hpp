@@ -3,7 +3,9 @@
 //   pass        begins when the one before on its stage has ended and its input is there
 //   exchange    (blocking stacks) begins when the pass before has ended, a message of it when both sides are there; it ends
 //               with the last of its messages
-//   message     takes a fixed time; where messages run beside passes it leaves when its pass has ended
+//   message     takes a fixed time; where messages run beside passes it leaves when its pass has ended. Receives of a stage
+//               follow each other on their stream without a pause, so that one waits or moves until the last is there: the
+//               passes before that share the GPU with it
 //
 // No run of the same lists ends earlier, because whatever contends for links or for the GPU, or comes late, only adds.
 // Seconds.
@@ -26,6 +28,7 @@ public:
     struct Step {
         bool backward = false, exchange = false;
         bool sends_forward = false, receives_forward = false, sends_backward = false, receives_backward = false;
+        bool beside = false;  ///< a receive of a later step waits or moves all the while
         std::int16_t chunk = 0;
     };
     std::size_t stages() const { return begin_.size() - 1; }
@@ -40,6 +43,7 @@ private:
 struct PassTimes {
     struct Chunk {
         double forward = 0, backward = 0;
+        double forward_beside = 0, backward_beside = 0;  ///< while a receive is posted
     };
     std::vector<std::vector<Chunk>> chunks;  ///< [stage][chunk]
     std::vector<double> start;               ///< by stage: before its first pass
