@@ -33,6 +33,7 @@ protected:
         PlanRequest request = plan::request_of(kDense);
         request.store = path(store);
         request.source.overrides = std::move(overrides);
+        request.search.prune = prune_;
         return make_plan(request);
     }
     std::string refusal(const std::string& store, std::vector<std::string> overrides = {}) const {
@@ -44,14 +45,17 @@ protected:
         return "not refused";
     }
     PlanResult shard(const std::string& store, std::uint32_t i, std::uint32_t n,
-                     std::vector<std::string> where = {"mfu > 0.2"}) const {
+                     std::vector<std::string> where = {"mfu > 0.2"}, std::vector<std::string> overrides = {}) const {
         PlanRequest request = plan::request_of(kDense);
+        request.source.overrides = std::move(overrides);
         request.store = shard_store(path(store), i);
         request.where = std::move(where);
         request.search.shard = i;
         request.search.shards = n;
         return make_plan(request);
     }
+
+    bool prune_ = true;
 
 private:
     fs::path folder_;
@@ -155,6 +159,7 @@ TEST_F(Stores, OneProcessAtATimeWritesOne) {
 }
 
 TEST_F(Stores, NothingIsRunTwice) {
+    prune_ = false;
     const PlanResult first = plan("p.db"), second = plan("p.db");
     EXPECT_EQ(first.found.known, 0u);
     EXPECT_GE(second.found.known, second.found.rows.size());
@@ -202,6 +207,7 @@ TEST_F(Stores, ThatAreNoneAreRefused) {
 }
 
 TEST_F(Stores, DamageIsTold) {
+    prune_ = false;
     const PlanResult first = plan("p.db");
     std::ostringstream whole;
     whole << std::ifstream(path("p.db"), std::ios::binary).rdbuf();
@@ -262,8 +268,9 @@ TEST_F(Stores, OfShardsMakeTheTableOfOneProcess) {
 }
 
 TEST_F(Stores, OfShardsThatAreMissingAreNamed) {
+    const std::vector<std::string> many = {"plan.top=60"};
     for (const std::uint32_t i : {0u, 2u})
-        shard("p.db", i, 3, {});
+        shard("p.db", i, 3, {}, many);
     Merged merged = merge_shards(path("p.db"), {});
     const PlanResult joined = make_plan(merged.request);
     ASSERT_FALSE(joined.found.missing.empty());
@@ -278,7 +285,7 @@ TEST_F(Stores, OfShardsThatAreMissingAreNamed) {
     merged.request.search.only_known = false;
     const PlanResult rest = make_plan(merged.request);
     EXPECT_GT(rest.found.known, 0u);
-    shard("p.db", 1, 3, {});
+    shard("p.db", 1, 3, {}, many);
     EXPECT_TRUE(make_plan(merge_shards(path("p.db"), {}).request).found.missing.empty());
 }
 
