@@ -171,6 +171,9 @@ TEST(Fold, EqualRanksAreOne) {
 // The expected slowest GPU stands for drawn ones: within the sampling error of the mean of five draws and what one slow
 // GPU cannot stand for (a slow stage beside the slowest).
 TEST(Fold, ExpectedDrawIsTheMeanOfDraws) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "a fit or many draws: Release only; the same code runs in the tests beside it";
+#endif
     for (const char* layout : {"tp: 8, dp: 4", "dp: 32, zero: 3", "tp: 2, pp: 4, dp: 4", "tp: 8, pp: 4, dp: 1"}) {
         const std::string yaml = fmt::format(
             "name: spread\ncluster: {{nodes: 4, node: hgx-h100, gpu_spread: 0.02}}\n"

@@ -32,6 +32,9 @@ void halve(MeasurementFile& logs) {
 // The catalogue's constants explain this site as well as its own curves do: a collective left out is predicted within 7 %,
 // but not better than by the defaults, so nothing is taken over.
 TEST(FitCurves, ASiteThatTheDefaultsExplainKeepsThem) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "a fit or many draws: Release only; the same code runs in the tests beside it";
+#endif
     MeasurementFile logs = measurement_of_logs(kSite, {});
     EXPECT_EQ(logs.curves.size(), 15u);
     halve(logs);
