@@ -6,8 +6,12 @@ if(SHLIBDEPS)
   file(WRITE ${folder}/debian/control "")
   execute_process(COMMAND ${SHLIBDEPS} --ignore-missing-info -O ${CPACK_FABRICAST_BUILD}/fabricast
                           ${CPACK_FABRICAST_BUILD}/fabricast-validate
-    WORKING_DIRECTORY ${folder} OUTPUT_VARIABLE depends OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    WORKING_DIRECTORY ${folder} OUTPUT_VARIABLE depends ERROR_VARIABLE said RESULT_VARIABLE failed
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
   file(REMOVE_RECURSE ${folder})
+  if(failed)
+    message(FATAL_ERROR "dpkg-shlibdeps: ${said}")
+  endif()
   string(REGEX REPLACE "^.*Depends=" "" CPACK_DEBIAN_PACKAGE_DEPENDS "${depends}")
 else()
   message(WARNING "no dpkg-shlibdeps: the package names nothing that it depends on")
