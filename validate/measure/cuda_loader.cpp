@@ -1,7 +1,6 @@
 // Opens fabricast-cuda.so at the first need and calls it through its table; see cuda_module.hpp.
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/auxv.h>
 
 #include "validate/measure/cuda_backend.hpp"
 #include "validate/measure/cuda_module.hpp"
@@ -17,15 +16,13 @@ struct Opened {
     std::string missing;  ///< why there is none
 };
 
-fs::path this_program() {
-    std::error_code error;
-    const fs::path path = fs::read_symlink("/proc/self/exe", error);
-    return error ? fs::canonical(reinterpret_cast<const char*>(getauxval(AT_EXECFN)), error) : path;  // no /proc
-}
-
 Opened open_module() {
     std::error_code error;
-    const std::vector<fs::path> places = cuda_module_places(this_program());
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+    if (error)
+        return {nullptr, fmt::format("no CUDA device: where {} lies is not known, for /proc is not mounted; {}",
+                                     kCudaModuleFile, kInstead)};
+    const std::vector<fs::path> places = cuda_module_places(program);
     std::string looked;
     for (const fs::path& place : places) {
         looked += (looked.empty() ? "neither in " : " nor in ") + place.parent_path().string();
