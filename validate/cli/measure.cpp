@@ -23,14 +23,16 @@ int measure(const Arguments& arguments) {
         "largest", po::value<double>()->default_value(8)->value_name("GiB"), "largest size of a collective")(
         "seed", po::value<std::uint64_t>()->default_value(1)->value_name("N"),
         "draws data and, other than 1, other shapes: for a file to score what was fitted on the first");
-    const VerbOptions options = parse_verb(
-        kUsage, named, arguments,
-        fmt::format(
-            "\nBackends of this build: host{}. Ctrl-C leaves a valid file, marked incomplete. Exit code 2 where there "
-            "is no CUDA device.\n",
-            cuda_compiled() ? ", cuda (" + cuda_versions() + ")" : ""));
-    if (options.help)
+    const VerbOptions options =
+        parse_verb(kUsage, named, arguments,
+                   "\nCtrl-C leaves a valid file, marked incomplete. Exit code 2 where there is "
+                   "no CUDA device.\n");
+    if (options.help) {
+        const std::string missing = cuda_missing();
+        print_result(missing.empty() ? fmt::format("Backends: host, cuda ({}).\n", cuda_versions())
+                                     : fmt::format("Backends: host; {}.\n", missing));
         return kDone;
+    }
     const std::string backend = options.values["backend"].as<std::string>();
     if (!options.files.empty() || (backend != "cuda" && backend != "host"))
         throw UsageError(fmt::format("fabricast-validate measure: {}; usage: fabricast-validate {}",

@@ -1,5 +1,6 @@
-// Measures GPUs with the libraries that training uses: cuBLASLt, CUDA copies and kernels, NCCL. Built where CMake finds the CUDA
-// Toolkit and NCCL; elsewhere cuda_compiled() is false and measuring says so.
+// Measures GPUs with the libraries that training uses: cuBLASLt, CUDA copies and kernels, NCCL. All of it (*.cu) is a module,
+// fabricast-cuda.so, built where CMake finds the CUDA Toolkit and NCCL and opened at the first call below; where it is not there,
+// or a library it needs is not, measuring says so.
 //
 //   gemm        cuBLASLt, first heuristic, bf16, fp16, tf32, fp8 where the GPU has it; bursts, and a loop of half a second
 //   memory      copy, axpy, softmax and RMS norm of rows, each a hand-written kernel at full width
@@ -13,7 +14,10 @@
 // error. Clocks and power are read through NVML, if the driver lets us; no setting of a card is ever changed.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "validate/measure/session.hpp"
 
@@ -28,10 +32,11 @@ struct CudaOptions {
     std::string store;
 };
 
-bool cuda_compiled();
-/// "CUDA 13.0, NCCL 2.28.9"; empty where there is no backend.
+/// What keeps the module from being used, and how to get it, one sentence: "no CUDA device: ..."; empty where nothing does.
+std::string cuda_missing();
+/// "CUDA 13.0, NCCL 2.28.9"; empty where the module cannot be used.
 std::string cuda_versions();
-/// GPUs the driver offers. Throws MeasureError with "no CUDA device: ..." where there is none.
+/// GPUs the driver offers. Throws MeasureError with "no CUDA device: ..." where there is none, or no module.
 int cuda_devices();
 
 /// Throws MeasureError where these GPUs cannot run what is asked: --nccl with one GPU, or many processes that cannot meet.
@@ -42,6 +47,11 @@ inline constexpr const char* kOneGpuNote =
 
 /// Throws MeasureError. In a process of many, only rank 0 returns points.
 MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda);
+
+/// Where the module may lie: beside the program (build folder), in ../lib/fabricast (installed).
+std::vector<std::filesystem::path> cuda_module_places(const std::filesystem::path& program);
+/// cuda_missing() for a module that the loader refuses with this text of dlerror().
+std::string cuda_not_loaded(const std::filesystem::path& module, std::string_view loader_says);
 
 /// Rank, world, local rank and nodes from the environment of srun, torchrun or mpirun; world 0 when there is none.
 CudaOptions options_from_environment();

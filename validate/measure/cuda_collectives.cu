@@ -381,13 +381,7 @@ void measure_overlap(MeasureSession& session, int gpus) {
     }
 }
 
-}  // namespace fabricast::cuda
-
-namespace fabricast {
-
-bool cuda_compiled() { return true; }
-
-std::string cuda_versions() {
+std::string versions() {
     int runtime = 0, nccl = 0;
     cudaRuntimeGetVersion(&runtime);
     ncclGetVersion(&nccl);
@@ -395,7 +389,7 @@ std::string cuda_versions() {
            std::to_string(nccl / 10000) + "." + std::to_string(nccl / 100 % 100) + "." + std::to_string(nccl % 100);
 }
 
-int cuda_devices() {
+int devices() {
     int count = 0;
     const cudaError_t code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess || count == 0) {
@@ -409,4 +403,4 @@ int cuda_devices() {
     return count;
 }
 
-}  // namespace fabricast
+}  // namespace fabricast::cuda

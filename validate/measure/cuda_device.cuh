@@ -8,7 +8,7 @@
 
 #include <cuda_runtime.h>
 
-#include "validate/measure/session.hpp"
+#include "validate/measure/cuda_backend.hpp"
 
 namespace fabricast::cuda {
 
@@ -157,6 +157,12 @@ private:
     struct Parts;
     Parts* parts_;
 };
+
+/// What cuda_backend.hpp offers, on this side of the border (cuda_module.hpp).
+std::string versions();
+int devices();
+/// Precondition: check_gpus accepts the options.
+MeasurementFile measure(const MeasureOptions& options, const CudaOptions& cuda);
 
 /// Collectives (cuda_collectives.cu): of one process for `gpus` of a node, or of one process a GPU.
 void measure_collectives(MeasureSession& session, int gpus, std::int64_t largest);

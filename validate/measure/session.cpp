@@ -11,6 +11,7 @@ namespace fabricast {
 namespace {
 
 std::atomic<bool> stop_asked = false;
+std::int32_t (*stop_asked_of_program)() = nullptr;
 void on_signal(int) { stop_asked = true; }
 
 }  // namespace
@@ -25,7 +26,10 @@ MeasureSession::MeasureSession(MeasurementFile start, MeasureOptions options)
     save();  // an output that cannot be written is told before anything is measured
 }
 
-bool MeasureSession::interrupted() { return stop_asked; }
+bool MeasureSession::interrupted() {
+    return stop_asked || (stop_asked_of_program != nullptr && stop_asked_of_program() != 0);
+}
+void MeasureSession::ask_too(std::int32_t (*asked)()) { stop_asked_of_program = asked; }
 void MeasureSession::interrupt() { stop_asked = true; }
 void MeasureSession::catch_interrupts() {
     std::signal(SIGINT, on_signal);

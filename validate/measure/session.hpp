@@ -37,6 +37,8 @@ public:
     /// From here on Ctrl-C ends the run gently.
     static void catch_interrupts();
     static void interrupt();  ///< as Ctrl-C does, for tests
+    /// A program that opened the module this session runs in tells by `asked` (0 or 1) that Ctrl-C came.
+    static void ask_too(std::int32_t (*asked)());
 
     /// `once` runs the test and gives its time in us; warm-ups are thrown away.
     Samples sample(const std::function<double()>& once) const;

@@ -107,7 +107,7 @@ TEST(CudaBackend, OneGpuCannotRunACollective) {
 }
 
 TEST(CudaBackend, WithoutADeviceSaysSo) {
-    EXPECT_EQ(cuda_compiled(), cuda_versions().find("NCCL") != std::string::npos);
+    EXPECT_EQ(cuda_missing().empty(), cuda_versions().find("NCCL") != std::string::npos);
     try {
         const int devices = cuda_devices();
         GTEST_SKIP() << devices << " CUDA devices here";
@@ -116,6 +116,26 @@ TEST(CudaBackend, WithoutADeviceSaysSo) {
         EXPECT_EQ(said.rfind("no CUDA device: ", 0), 0u) << said;
         EXPECT_NE(said.find("--backend host"), std::string::npos) << said;
     }
+}
+
+TEST(CudaBackend, WhatTheLoaderSaysBecomesWhatToInstall) {
+    const std::filesystem::path module = "/usr/lib/fabricast/fabricast-cuda.so";
+    EXPECT_EQ(cuda_module_places("/usr/bin/fabricast-validate"),
+              (std::vector<std::filesystem::path>{"/usr/bin/fabricast-cuda.so", module}));
+    const auto absent = [&](const std::string& library) {
+        return cuda_not_loaded(module, library + ": cannot open shared object file: No such file or directory");
+    };
+    EXPECT_EQ(
+        absent("libnccl.so.2"),
+        "no CUDA device: libnccl.so.2 is missing, which /usr/lib/fabricast/fabricast-cuda.so needs: install NCCL 2 "
+        "(package libnccl2 of NVIDIA's repository) or, where it is installed, put its folder into "
+        "LD_LIBRARY_PATH; `--backend host` measures the processor");
+    EXPECT_NE(absent("libcublasLt.so.13").find("install cuBLAS of CUDA 13 (package libcublas-13-* "),
+              std::string::npos);
+    EXPECT_NE(absent("libfmt.so.9").find("libfmt.so.9 is missing"), std::string::npos);
+    EXPECT_NE(cuda_not_loaded(module, module.string() + ": undefined symbol: ncclCommInitRankConfig")
+                  .find("cannot be used here (/usr/lib/fabricast/fabricast-cuda.so: undefined symbol: ncclComm"),
+              std::string::npos);
 }
 
 }  // namespace

@@ -1,17 +1,12 @@
 // The order of a GPU measurement, and what the file says of the machine.
-#include "validate/measure/cuda_backend.hpp"
-
-#ifdef FABRICAST_CUDA
-
 #include <array>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "validate/measure/cuda_device.cuh"
 #include "validate/measure/nvml.hpp"
 
-namespace fabricast {
+namespace fabricast::cuda {
 namespace {
 
 std::string host_name() {
@@ -38,14 +33,13 @@ void list_devices(int gpus, Nvml& nvml, MeasurementFile& file) {
 
 }  // namespace
 
-MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& cuda) {
-    const int gpus = cuda_devices();
-    check_gpus(gpus, cuda);
+MeasurementFile measure(const MeasureOptions& options, const CudaOptions& cuda) {
+    const int gpus = devices();
     MeasurementFile start;
     start.backend = "cuda";
-    start.method = fmt::format("CUDA events, {} samples a test after warm-up, median; collectives: slowest rank",
-                               options.quick ? "up to 7" : "up to 25");
-    start.libraries.push_back(cuda_versions());
+    start.method = std::string("CUDA events, ") + (options.quick ? "up to 7" : "up to 25") +
+                   " samples a test after warm-up, median; collectives: slowest rank";
+    start.libraries.push_back(versions());
     Nvml nvml;
     list_devices(gpus, nvml, start);
     const bool job = cuda.world > 1 && cuda.nccl_only;
@@ -57,24 +51,24 @@ MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& c
     MeasureSession session(std::move(start), own);
     if (job) {
         FABRICAST_CUDA_CHECK(cudaSetDevice(cuda.local_rank % gpus));
-        cuda::measure_job(session, cuda.rank, cuda.world, cuda.nodes, cuda.store, cuda.largest_bytes);
+        measure_job(session, cuda.rank, cuda.world, cuda.nodes, cuda.store, cuda.largest_bytes);
     } else {
         FABRICAST_CUDA_CHECK(cudaSetDevice(0));
         if (!cuda.nccl_only) {
-            cuda::measure_products(session);
+            measure_products(session);
             list_devices(gpus, nvml, session.file());  // clocks and power while the first GPU is warm
-            cuda::measure_memory(session);
-            cuda::measure_launches(session);
-            cuda::measure_transfers(session);
+            measure_memory(session);
+            measure_launches(session);
+            measure_transfers(session);
         }
         if (gpus < 2) {
             session.note(kOneGpuNote);
         } else {
             if (!cuda.nccl_only)
-                cuda::measure_peers(session, gpus);
-            cuda::measure_collectives(session, gpus, cuda.largest_bytes);
+                measure_peers(session, gpus);
+            measure_collectives(session, gpus, cuda.largest_bytes);
             if (!cuda.nccl_only)
-                cuda::measure_overlap(session, gpus);
+                measure_overlap(session, gpus);
         }
     }
     for (const std::string& note : nvml.notes())
@@ -82,6 +76,4 @@ MeasurementFile measure_cuda(const MeasureOptions& options, const CudaOptions& c
     return session.finish();
 }
 
-}  // namespace fabricast
-
-#endif
+}  // namespace fabricast::cuda
