@@ -2,6 +2,7 @@
 // are decided, most of them by rules, memory and the lower bound. CPU time.
 #include <benchmark/benchmark.h>
 
+#include "sim/plan/bound.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace fabricast::plan {
@@ -36,6 +37,34 @@ void plan_layouts(benchmark::State& state, const char* schedules) {
 }
 BENCHMARK_CAPTURE(plan_layouts, one_f_one_b, "plan.schedule=1f1b")->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK_CAPTURE(plan_layouts, all, "plan.schedule=[1f1b, interleaved]")->Unit(benchmark::kMillisecond)->Iterations(1);
+
+// The lower bound alone: prices of kernels and collectives, and every pass of the schedule in time.
+void bound_layouts(benchmark::State& state, const char* schedules) {
+    PlanSource source;
+    source.file = "bench.yaml";
+    source.text = kScenario;
+    source.overrides = {schedules};
+    const Scenario s = source.load({});
+    const auto clusters = plan_clusters(source, s.plan);
+    const PlanSpace space(s.plan, clusters);
+    std::uint64_t bounded = 0;
+    for (auto _ : state) {
+        BoundBook book(*clusters.front());
+        for (std::uint64_t index = 0; index < space.size(); ++index) {
+            std::string rule, why;
+            const TrainingPlan plan = space.plan(space.at(index), rule, why);
+            if (!rule.empty())
+                continue;
+            benchmark::DoNotOptimize(book.step_s(plan));
+            ++bounded;
+        }
+    }
+    state.counters["bounded"] = benchmark::Counter(static_cast<double>(bounded), benchmark::Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(bound_layouts, one_f_one_b, "plan.schedule=1f1b")->Unit(benchmark::kMillisecond)->Iterations(1);
+BENCHMARK_CAPTURE(bound_layouts, all, "plan.schedule=[1f1b, interleaved]")
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
 
 }  // namespace
 }  // namespace fabricast::plan
