@@ -5,7 +5,7 @@
 //   step(inf)   as step(largest rate) with links between nodes of 1 PB/s each; latency, NVLink, PCIe and the
 //               library's channels as they are
 //   hides at r  step(r) <= 1.05 step(inf)
-//   needs       the highest crossing: rates kSmallest x 10^(k/2) are simulated from the largest down until one does not hide,
+//   needs       the highest crossing: rates 10 Gb/s x 10^(k/2) are simulated from the largest down until one does not hide,
 //               then bisected on a log scale to 2 %; the rate given is the upper end, simulated, and hides
 //   waits       1 - step(inf) / step, the share of the step that is there because the network is not faster
 //
