@@ -13,9 +13,11 @@
 #include "sim/report/atomic_file.hpp"
 #include "sim/report/explain_views.hpp"
 #include "sim/report/interval.hpp"
+#include "sim/report/network_views.hpp"
 #include "sim/report/observed_views.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/step/explain.hpp"
+#include "sim/step/network_need.hpp"
 
 namespace fabricast::cli {
 namespace {
@@ -26,7 +28,10 @@ Options description() {
     add_forecast_options(options);
     options.named.add_options()("observed", boost::program_options::value<std::string>()->value_name("LOG"),
                                 "a log of the real run, of Megatron or a .csv with steps and step times: what is to be "
-                                "seen in it, and which faults, simulated, look like that");
+                                "seen in it, and which faults, simulated, look like that")(
+        "network",
+        "instead: the bytes a step sends, and the bandwidth at which its communication hides behind compute, against "
+        "the micro-batch; by simulating steps with other adapters");
     options.examples =
         "A table of causes that adds up to the step, communication exposed and hidden, pipeline stages,\n"
         "the critical path, and ceilings: re-runs in which one cause is free.\n\n"
@@ -34,10 +39,37 @@ Options description() {
         "  fabricast explain my.yaml\n"
         "  fabricast explain my.yaml --json | jq '.explain.ceilings[] | {ceiling, time_s, mfu}'\n"
         "  fabricast explain my.yaml --measured mfu=0.30\n"
-        "  fabricast explain my.yaml --observed train.log\n\n"
+        "  fabricast explain my.yaml --observed train.log\n"
+        "  fabricast explain my.yaml --network\n\n"
         "Exit codes: 0 done, 1 an `expect:` failed, 2 bad input, 3 the simulated job failed (out of memory, "
         "deadlock).\n";
     return options;
+}
+
+/// The network that the step needs; the step is not taken apart.
+int explain_network(const Scenario& scenario, const ForecastArguments& options) {
+    const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
+    RunStats stats;
+    stats.start_forecast();
+    const NetworkNeed need = network_need(scenario, {.fold = options.fold, .fold_time = options.fold_time});
+    stats.end_forecast(scenario.name, need.events);
+    const auto json = [&] { return with_measurements(network_json(need), measured, need.run); };
+    const auto text = [&](bool color, bool unicode) {
+        return network_text(need, color, unicode) + measured_text(measured, need.run);
+    };
+    if (!options.output.empty())
+        write_file_atomically(options.output, wants_json(options.output) ? json() : text(false, true));
+    if (options.json) {
+        print_result(json());
+        if (!options.quiet)
+            tell_outcome(need.run);
+    } else {
+        const Terminal terminal = stdout_terminal(options.no_color);
+        print_result(text(terminal.color, terminal.unicode));
+    }
+    if (!options.quiet)
+        std::fputs(stats.sentence().c_str(), stderr);
+    return exit_code(need.run);
 }
 
 /// The log against the forecast of the scenario; the step is not taken apart.
@@ -99,6 +131,8 @@ int explain(const Arguments& arguments) {
                         "takes two",
                         options.files.size()));
     }
+    if (values.count("observed") && values.count("network"))
+        throw ScenarioError("fabricast explain: --observed and --network answer different questions; leave one out");
     if (!options.output.empty())
         check_writable(options.output);
 
@@ -111,6 +145,8 @@ int explain(const Arguments& arguments) {
                 "fabricast explain: --observed and --measured say how long steps took twice; leave one out");
         return explain_log(scenario, options, values["observed"].as<std::string>());
     }
+    if (values.count("network"))
+        return explain_network(scenario, options);
     const std::vector<Measurement> measured = checked_measurements(options.measured, scenario);
     RunStats stats;
     stats.start_forecast();

@@ -3,59 +3,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sim/engine/network.hpp"
 #include "sim/step/bottleneck.hpp"
+#include "sim/step/traffic_counts.hpp"
 
 namespace fabricast {
 namespace {
 
 using program::Program;
-
-struct CallCount {
-    std::uint32_t call;
-    Account account;
-    std::int64_t times;
-};
-struct MessageCount {
-    std::uint16_t slot;
-    bool is_send;
-    Bytes bytes;
-    Account account;
-    std::int64_t times;
-};
-struct Counts {
-    std::vector<CallCount> calls;
-    std::vector<MessageCount> messages;
-};
-
-Counts count(const Program& p, const program::Rank& rank) {
-    const program::Template& t = p.templates[rank.tmpl];
-    const std::vector<std::int64_t> runs = program::executions(t, rank.bindings);
-    std::map<std::pair<std::uint32_t, Account>, std::int64_t> calls;
-    std::map<std::tuple<std::uint16_t, bool, Bytes, Account>, std::int64_t> messages;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        const program::Operation& op = t.operations[i];
-        const Account account = p.labels[op.label].account;
-        if (op.kind == program::OpKind::collective)
-            calls[{op.payload, account}] += runs[i];
-        if (op.kind == program::OpKind::p2p_batch) {
-            for (const program::MessageHalf& half : p.batches[op.payload].halves)
-                messages[{half.peer_slot, half.is_send, half.bytes, account}] += runs[i];
-        }
-    }
-    Counts out;
-    for (const auto& [key, times] : calls)
-        out.calls.push_back({key.first, key.second, times});
-    for (const auto& [key, times] : messages) {
-        const auto& [slot, is_send, bytes, account] = key;
-        out.messages.push_back({slot, is_send, bytes, account, times});
-    }
-    return out;
-}
 
 class Prices {
 public:
@@ -111,12 +69,12 @@ private:
 
 std::array<__int128, kAccountCount> communication_total(const Program& p, const Links& links) {
     std::array<__int128, kAccountCount> out = {};
-    std::map<std::pair<std::uint32_t, std::vector<std::int64_t>>, Counts> counts;
+    std::map<std::pair<std::uint32_t, std::vector<std::int64_t>>, TrafficCounts> counts;
     Prices prices(p, links);
     for (std::uint32_t rank = 0; rank < p.ranks.size(); ++rank) {
         const auto [at, fresh] = counts.try_emplace({p.ranks[rank].tmpl, p.ranks[rank].bindings});
         if (fresh)
-            at->second = count(p, p.ranks[rank]);
+            at->second = traffic_counts(p, p.ranks[rank]);
         for (const CallCount& c : at->second.calls) {
             const std::uint32_t group = p.ranks[rank].groups[p.calls[c.call].slot];
             out[static_cast<std::size_t>(c.account)] += static_cast<__int128>(prices.call(c.call, group)) * c.times;

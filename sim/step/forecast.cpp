@@ -59,14 +59,14 @@ ComputeOptions compute_options(const Scenario& s) {
 
 ComputeModel build_compute(const Scenario& s) { return ComputeModel(s.gpu, compute_options(s)); }
 
-BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps) {
+BuiltStep build_step(const Scenario& s, const ComputeModel& compute, int max_steps, const CompileOptions& compiling) {
     BuiltStep built{build_cluster(s), {}, 0};
     if (s.training.offload.active() && !built.cluster.has_pcie())
         throw ScenarioError(s.offload_where +
                             ": training.offload: the cluster is described without PCIe links, over which state would "
                             "travel");
     const CommModel comm(built.cluster, comm_facts(s, built.cluster), s.comm);
-    built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps);
+    built.compiled = compile_step(s.model, s.training, s.software, built.cluster, compute, comm, max_steps, compiling);
     set_gpu_speeds(s, built.compiled.program);
     set_lateness(s, built.compiled.program);
     slow_by_faults(s, built.compiled.stage_of_rank, built.compiled.program);

@@ -40,7 +40,8 @@ struct BuiltStep {
     Picoseconds meeting = 0;  ///< latency of a barrier of all ranks, where the job has epochs
 };
 /// Throws std::invalid_argument where the communication library refuses its settings. Memory is not looked at.
-BuiltStep build_step(const Scenario& scenario, const ComputeModel& compute, int max_steps);
+BuiltStep build_step(const Scenario& scenario, const ComputeModel& compute, int max_steps,
+                     const CompileOptions& compiling = {});
 
 /// Tokens, FLOPs, peak: what does not depend on a run.
 StepResult step_of(const Scenario& scenario, const ComputeModel& compute);

@@ -43,6 +43,49 @@ TEST(ExplainVerb, TextOutputAndExitCodes) {
     EXPECT_EQ(fabricast("explain").code, 2);
 }
 
+TEST(ExplainVerb, TheNetworkAStepNeeds) {
+    const std::string a7 = scenario("acceptance/a7-gpt-80b-zero3.yaml");
+    const Ended ended = fabricast("explain --network --json --quiet " + a7);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.err, "");
+    EXPECT_EQ(fabricast("explain --network --json --quiet " + a7).out, ended.out);
+    const json network = json::parse(ended.out)["network"];
+    EXPECT_EQ(network["has_bits_per_s_per_node"], 340e9);
+    EXPECT_TRUE(contains(network["verdict"][0].get<std::string>(), "has 340 Gb/s")) << network["verdict"];
+    double sent = 0;
+    for (const json& row : network["sent"])
+        sent += row["network_bytes_per_gpu"].get<double>();
+    int own = 0;
+    for (const json& row : network["curve"]) {
+        EXPECT_GT(row["needs_bits_per_s_per_node"], row["short_bits_per_s_per_node"]);
+        EXPECT_NEAR(row["needs_bits_per_s_per_gpu"].get<double>() * 8 / row["needs_bits_per_s_per_node"].get<double>(),
+                    1, 1e-12);
+        if (row["own"]) {
+            ++own;
+            EXPECT_NEAR(sent / row["network_bytes_per_gpu"].get<double>(), 1, 1e-9);
+        }
+    }
+    EXPECT_EQ(own, 1);
+
+    const Scratch scratch;
+    const Ended text = fabricast("explain --network --output '" + scratch.path("n.txt") + "' " + a7);
+    EXPECT_EQ(text.code, 0) << text.err;
+    EXPECT_EQ(read_text(scratch.path("n.txt")), text.out);
+    for (const char* part : {"has 340 Gb/s", "step waits for the network", "parameter gathering", "\xE2\x86\x90 yours",
+                             "what there is", "at most 5 % above"})
+        EXPECT_TRUE(contains(text.out, part)) << part << "\n" << text.out;
+    EXPECT_TRUE(
+        contains(fabricast("explain --network --measured tflops_per_gpu=90 --quiet " + a7).out, "tflops_per_gpu 90"));
+
+    const Ended one = fabricast("explain --network " + scenario("quickstart.yaml"));
+    EXPECT_EQ(one.code, 2);
+    EXPECT_TRUE(contains(one.err, "one node")) << one.err;
+    const Ended both = fabricast("explain --network --observed train.log " + a7);
+    EXPECT_EQ(both.code, 2);
+    EXPECT_TRUE(contains(both.err, "leave one out")) << both.err;
+    EXPECT_EQ(fabricast("explain --network --quiet --set 'cluster.node.gpu_memory=12 GiB' " + a7).code, 3);
+}
+
 TEST(MeasuredOption, AboveThePeakIsExitTwoAndSuspiciousIsAWarning) {
     const std::string a9 = scenario("acceptance/a9-llama-7b-a800.yaml");
     for (const std::string& verb : {std::string("run "), std::string("explain "), "compare " + a9 + " "}) {

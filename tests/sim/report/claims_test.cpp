@@ -27,7 +27,7 @@ std::vector<std::string> claims() {
                 all.push_back(fs::relative(entry.path(), root).string());
         }
     };
-    add("acceptance", {"a13-", "a14-"});
+    add("acceptance", {"a13-", "a14-", "a7-"});
     add("case-a", {"ramp", "remedy-", "failure-", "campaign-", "half-", "h800-"});
     add("case-b", {""});
     add("postmortems", {""});

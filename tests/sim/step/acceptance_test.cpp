@@ -2,10 +2,13 @@
 // within 10 points, absolute figures within 20 %, unless a case says otherwise.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "sim/step/explain.hpp"
+#include "sim/step/network_need.hpp"
+#include "sim/step/scaled_network.hpp"
 #include "support.hpp"
 
 namespace fabricast {
@@ -162,6 +165,72 @@ TEST(Acceptance, A10Fp8SpeedsUpMatrixProductsOnly) {
     EXPECT_NEAR(time(fp8, Account::attention), time(bf16, Account::attention), 1e-9);
     EXPECT_NEAR(time(fp8, Account::optimizer), time(bf16, Account::optimizer), 1e-9);
     EXPECT_GT(time(fp8, Account::memory_bound), time(bf16, Account::memory_bound));  // casts
+}
+
+NetworkNeed needed(const Scenario& s) {
+    NetworkNeed need = network_need(s);
+    EXPECT_EQ(need.run.failure, "") << s.name;
+    for (const NetworkRow& row : need.rows) {
+        EXPECT_EQ(row.refused, "") << s.name;
+        EXPECT_EQ(row.bound, NetworkRow::Bound::between) << s.name;
+    }
+    return need;
+}
+
+/// ZeRO-3 sends the parameters three times a micro-batch and needs about twice the network it has; tensor and pipeline
+/// parallelism send a sixteenth of it and nearly have what they need. The smaller model on the faster network is slower.
+TEST(Acceptance, A7TheNetworkThatZero3Needs) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "millions of events: Release only";
+#endif
+    const auto load = [](const char* name) {
+        return load_scenario(fmt::format("{}/scenarios/acceptance/{}.yaml", FABRICAST_SOURCE_DIR, name), {});
+    };
+    const Scenario zero3 = load("a7-gpt-80b-zero3"), cut = load("a7-gpt-176b-tp4-pp12");
+    const NetworkNeed gathered = needed(zero3), pipelined = needed(cut);
+    const auto speed = [](const NetworkNeed& need) {
+        const StepResult& step = need.run.step;
+        return step.model_flops / seconds(step.ps) / static_cast<double>(step.ranks) / 1e12;
+    };
+    const auto network = [](const NetworkNeed& need) {
+        return need.per_gpu(SentBytes::sum(need.own()->sent.over_network)) / 1e9;
+    };
+    for (const NetworkNeed* need : {&gathered, &pipelined}) {
+        fmt::print(
+            "A7: {:.1f} TFLOP/s (published 90 and 150), a GPU sends {:.1f} GB over the network; needs {:.0f} Gb/s a "
+            "node, has {:.0f}, {:.1f} % of the step waits\n",
+            speed(*need), network(*need), need->own()->needs_bits_per_s / 1e9, need->has_bits_per_s / 1e9,
+            need->own()->waits() * 100);
+    }
+    EXPECT_NEAR(speed(gathered) / 90, 1, 0.2);
+    EXPECT_NEAR(speed(pipelined) / 150, 1, 0.2);
+    EXPECT_LT(speed(gathered), 0.8 * speed(pipelined));
+
+    // Two gathers and a scatter of bf16, of which every eighth GPU of the ring sends to another node.
+    const double h = 10240, parameters = 64 * (12 * h * h + 13 * h) + (50304 + 2048) * h;
+    const double ring = 3 * 2 * parameters * 255 / 256, micro_batches = 4;
+    EXPECT_NEAR(gathered.per_gpu(SentBytes::sum(gathered.own()->sent.from_gpus)) / (ring * micro_batches), 1, 0.01);
+    EXPECT_NEAR(network(gathered) * 1e9 / (ring * micro_batches / 8), 1, 0.01);
+    EXPECT_LT(network(pipelined), network(gathered) / 10);
+
+    EXPECT_EQ(gathered.has_bits_per_s, 340e9);
+    EXPECT_EQ(pipelined.has_bits_per_s, 140e9);
+    EXPECT_GT(gathered.own()->needs_bits_per_s, 1.6 * gathered.has_bits_per_s);
+    EXPECT_LT(pipelined.own()->needs_bits_per_s, 1.4 * pipelined.has_bits_per_s);
+    EXPECT_GT(gathered.own()->waits(), 0.2);
+    EXPECT_LT(pipelined.own()->waits(), 0.1);
+    // Longer micro-batches hide more.
+    ASSERT_EQ(gathered.rows.size(), 3u);
+    for (std::size_t i = 1; i < gathered.rows.size(); ++i) {
+        EXPECT_LT(gathered.rows[i].needs_bits_per_s, 0.95 * gathered.rows[i - 1].needs_bits_per_s);
+        EXPECT_LT(gathered.rows[i].waits(), gathered.rows[i - 1].waits());
+    }
+    // ... and more bandwidth is a shorter step all the way there, but for what faster traffic takes from compute.
+    std::vector<double> steps;
+    for (const double rate : {100e9, 200e9, 340e9, 500e9, 700e9, 1e12, 1.5e12, 3e12, 10e12})
+        steps.push_back(seconds(forecast(with_scaled_network(zero3, rate / 340e9)).step.ps));
+    for (std::size_t i = 1; i < steps.size(); ++i)
+        EXPECT_LT(steps[i], 1.01 * steps[i - 1]) << i;
 }
 
 double activations(const Forecast& f) {
