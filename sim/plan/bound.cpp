@@ -250,29 +250,23 @@ double BoundBook::message_s(std::uint32_t from, std::uint32_t to, Bytes bytes) {
     return at->second;
 }
 
-// How long the link that carries most of a group's calls needs for them at its capacity.
-double BoundBook::busiest_link_s(const std::vector<std::uint32_t>& members,
-                                 const std::map<std::pair<Collective, Bytes>, double>& calls) {
-    if (calls.empty())
-        return 0;
-    std::vector<GpuId> gpus;
-    for (const std::uint32_t rank : members)
-        gpus.push_back(GpuId{rank});
-    const CommGroup group = cluster_.comm().make_group(gpus);
+// A call of a group alone: its activities side by side, each as if the others were not there.
+double BoundBook::quickest_s(const CommGroup& group, Collective kind, Bytes bytes, std::map<LinkId, double>& load) {
+    const CollectivePlan plan = cluster_.comm().plan(group, kind, bytes);
     const std::vector<Rate>& capacity = cluster_.cluster().links().capacity;
-    std::map<LinkId, double> load;
-    for (const auto& [call, times] : calls) {
-        const CollectivePlan plan = cluster_.comm().plan(group, call.first, call.second);
-        for (const PlannedActivity& activity : plan.activities) {
-            const double work = times * static_cast<double>(activity.work) / static_cast<double>(kCoefficientOne);
-            for (const LinkUse& use : cluster_.comm().demand(group, call.first, plan, activity.demand))
-                load[use.link] += work * static_cast<double>(use.coefficient) / bytes_per_s(capacity[index(use.link)]);
-        }
+    double longest = 0;
+    for (const PlannedActivity& activity : plan.activities) {
+        const std::vector<LinkUse> uses = cluster_.comm().demand(group, kind, plan, activity.demand);
+        Rate rate = program::alone_rate(uses, capacity);
+        if (activity.cap > 0)
+            rate = std::min(rate, activity.cap);
+        const auto work = static_cast<double>(activity.work);
+        longest = std::max(longest, work / bytes_per_s(rate));
+        for (const LinkUse& use : uses)
+            load[use.link] += work * static_cast<double>(use.coefficient) / static_cast<double>(kCoefficientOne) /
+                              bytes_per_s(capacity[index(use.link)]);
     }
-    double most = 0;
-    for (const auto& [link, s] : load)
-        most = std::max(most, s);
-    return most;
+    return seconds(plan.latency) + longest;
 }
 
 // The template of the stage, with as few micro-batches as its schedule takes.
@@ -281,7 +275,8 @@ BoundBook::Ends BoundBook::measure_ends(const TrainingPlan& wanted, std::int64_t
     TrainingPlan plan = wanted;
     const Layout& l = plan.layout;
     const std::int64_t m = l.schedule == Schedule::interleaved ? l.pp : 1;
-    plan.global_batch = m * plan.micro_batch * l.dp;
+    plan.micro_batch = 1;
+    plan.global_batch = m * l.dp;
     plan.recompute = Recompute::none;
     plan.recompute_layers = 0;
     program::Program program;
@@ -310,19 +305,31 @@ BoundBook::Ends BoundBook::measure_ends(const TrainingPlan& wanted, std::int64_t
         first = std::min(first, n);
         last = n;
     }
-    const RankMap map(l);
-    const std::vector<std::uint32_t> data = map.data_group({0, 0, 0, stage});
-    const std::int64_t ranks = std::min(dense_sharding(l).ranks, static_cast<std::int64_t>(data.size()));
+    std::vector<std::uint32_t> data = RankMap(l).data_group({0, 0, 0, stage});
+    data.resize(std::min(static_cast<std::size_t>(dense_sharding(l).ranks), data.size()));
+    std::vector<GpuId> gpus;
+    for (const std::uint32_t rank : data)
+        gpus.push_back(GpuId{rank});
+    // Times of the data group's calls, and what they put on links, by how long each link needs for it.
+    struct Known {
+        double time = 0;
+        std::map<LinkId, double> load;
+        double calls = 0;
+    };
+    std::map<std::pair<Collective, Bytes>, Known> known;
+    std::optional<CommGroup> group;
     const auto alone = [&](const program::Operation& op) {
         const CallInfo& call = calls[op.payload];
-        std::vector<std::uint32_t> members;
-        if (call.slot == Slot::parameter || call.slot == Slot::gradient)
-            members.assign(data.begin(), data.begin() + ranks);
-        return members.empty() || is_exchange(call.kind) ? 0
-                                                         : alone_s(call.kind, members, call.bytes) * call.share / 1000;
+        const bool data_parallel = call.slot == Slot::parameter || call.slot == Slot::gradient;
+        if (!data_parallel || gpus.size() < 2 || call.bytes == 0 || is_exchange(call.kind))
+            return 0.0;
+        if (!group)
+            group = cluster_.comm().make_group(gpus);
+        const auto [at, fresh] = known.try_emplace({call.kind, call.bytes});
+        if (fresh)
+            at->second.time = quickest_s(*group, call.kind, call.bytes, at->second.load);
+        return at->second.time * call.share / 1000;
     };
-    // What the calls put on links, by how long each link needs for it alone.
-    std::map<std::pair<Collective, Bytes>, double> calls_of;  // of the data group: times
     Ends out;
     bool together = false;  // reductions of one chunk: nothing but its passes between them
     for (std::size_t n = 0; n < by_node.size(); ++n) {
@@ -343,23 +350,31 @@ BoundBook::Ends BoundBook::measure_ends(const TrainingPlan& wanted, std::int64_t
         if (op.kind != program::OpKind::collective)
             continue;
         const program::Phase phase = program.labels[op.label].phase;
+        const double time = alone(op);
+        if (time == 0)
+            continue;
         const CallInfo& call = calls[op.payload];
-        if ((call.slot == Slot::parameter || call.slot == Slot::gradient) && ranks > 1 && !is_exchange(call.kind))
-            calls_of[{call.kind, call.bytes}] += times * call.share / 1000;
+        known.at({call.kind, call.bytes}).calls += times * call.share / 1000;
         if (op.stream == 0) {
-            out.before += before ? times * alone(op) : 0;
-            out.after += after ? times * alone(op) : 0;
+            out.before += before ? times * time : 0;
+            out.after += after ? times * time : 0;
         } else if (phase == program::Phase::gather && l.zero < 3) {
-            out.gathered += times * alone(op);
+            out.gathered += times * time;
         } else if (phase == program::Phase::reduce && !before) {
             if (!together)
                 out.reduced.push_back(0);
             together = true;
-            out.last_reduced = alone(op);
-            out.reduced.back() += times * out.last_reduced;
+            out.last_reduced = time;
+            out.reduced.back() += times * time;
         }
     }
-    out.network = busiest_link_s(std::vector<std::uint32_t>(data.begin(), data.begin() + ranks), calls_of);
+    std::map<LinkId, double> load;
+    for (const auto& [call, one] : known) {
+        for (const auto& [link, s_each] : one.load)
+            load[link] += one.calls * s_each;
+    }
+    for (const auto& [link, s_all] : load)
+        out.network = std::max(out.network, s_all);
     return out;
 }
 
@@ -371,8 +386,8 @@ const BoundBook::Ends& BoundBook::ends(const TrainingPlan& plan, std::int64_t st
     for (const std::int64_t layers : l.stage_layers)
         key.push_back(layers);
     key.insert(key.end(), {l.sequence_parallel, static_cast<std::int64_t>(plan.context), l.vpp,
-                           static_cast<std::int64_t>(l.schedule), plan.micro_batch, plan.overlap_grad_reduce,
-                           plan.overlap_param_gather, inside ? 1 : stage});
+                           static_cast<std::int64_t>(l.schedule), plan.overlap_grad_reduce, plan.overlap_param_gather,
+                           inside ? 1 : stage});
     const auto known = ends_.find(key);
     return known != ends_.end() ? known->second
                                 : ends_.emplace(std::move(key), measure_ends(plan, inside ? 1 : stage)).first->second;
@@ -410,8 +425,8 @@ double BoundBook::path_s(const TrainingPlan& plan, const Work& work, std::size_t
             continue;
         const std::uint32_t here = map.rank({0, 0, 0, stage}), below = map.rank({0, 0, 0, (stage + 1) % l.pp}),
                             above = map.rank({0, 0, 0, (stage + l.pp - 1) % l.pp});
-        times.message_down.push_back(message_s(here, below, e.message));
-        times.message_up.push_back(message_s(here, above, e.message));
+        times.message_down.push_back(message_s(here, below, plan.micro_batch * e.message));
+        times.message_up.push_back(message_s(here, above, plan.micro_batch * e.message));
     }
     times.message_down.resize(stages);
     times.message_up.resize(stages);

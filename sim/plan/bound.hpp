@@ -82,7 +82,7 @@ private:
         std::vector<double> reduced;   ///< gradients beside backward passes: by chunk in order of their last passes
         double last_reduced = 0;       ///< the last of them
         double network = 0;            ///< data-parallel calls of the template on the link that carries most of them
-        Bytes message = 0;
+        Bytes message = 0;             ///< of one sequence
     };
     using Work = std::vector<std::vector<Piece>>;  ///< [stage][chunk]: sums over layers
 
@@ -95,8 +95,7 @@ private:
     double path_s(const TrainingPlan& plan, const Work& work, std::size_t slow_stage);
     double alone_s(Collective kind, const std::vector<std::uint32_t>& members, Bytes bytes);
     double message_s(std::uint32_t from, std::uint32_t to, Bytes bytes);
-    double busiest_link_s(const std::vector<std::uint32_t>& members,
-                          const std::map<std::pair<Collective, Bytes>, double>& calls);
+    double quickest_s(const CommGroup& group, Collective kind, Bytes bytes, std::map<LinkId, double>& load);
     const PassLists& lists(const TrainingPlan& plan);
 
     const PlanCluster& cluster_;

@@ -207,8 +207,9 @@ TEST_F(PlanStore, FullDiskIsToldAndWhatWasDoneIsKept) {
 }
 
 TEST_F(PlanStore, ShardsAndMergePrintTheTableOfOneProcess) {
-    const Ended alone = plan("--what-if 'nic 100 -> 50 Gb/s' --where 'bubble < 0.5'");
-    const std::string store = " --store '" + path("p.db") + "' --what-if 'nic 100 -> 50 Gb/s' --where 'bubble < 0.5'";
+    const std::string asked = "--top 40 --what-if 'nic 100 -> 50 Gb/s' --where 'bubble < 0.5'";
+    const Ended alone = plan(asked);
+    const std::string store = " --store '" + path("p.db") + "' " + asked;
     for (const char* shard : {"0/3", "2/3"}) {
         const Ended part = plan("--shard " + std::string(shard) + store);
         EXPECT_EQ(part.code, 0) << part.err;
@@ -225,7 +226,7 @@ TEST_F(PlanStore, ShardsAndMergePrintTheTableOfOneProcess) {
     EXPECT_EQ(merged.out, alone.out);
     const Ended named = fabricast("plan merge '" + path("q.db") + "' '" + path("p.db.2") + "' '" + path("p.db.0") +
                                   "' '" + path("p.db.1") + "' --json");
-    EXPECT_EQ(named.out, plan("--what-if 'nic 100 -> 50 Gb/s' --where 'bubble < 0.5' --json").out) << named.err;
+    EXPECT_EQ(named.out, plan(asked + " --json").out) << named.err;
 }
 
 TEST_F(PlanStore, OptionsThatDoNotGoTogetherAreRefused) {
