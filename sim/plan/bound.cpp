@@ -420,7 +420,8 @@ double BoundBook::path_s(const TrainingPlan& plan, const Work& work, std::size_t
         const auto stage = static_cast<std::int64_t>(s);
         const Ends& e = ends(plan, stage);
         times.start.push_back(e.before);
-        times.whole.push_back(e.before + e.gathered);
+        // Some stacks gather the first chunk beside the update of the others.
+        times.whole.push_back(e.gathered + (cluster_.scenario().software.gathers_beside_update ? 0 : e.before));
         if (stages == 1)
             continue;
         const std::uint32_t here = map.rank({0, 0, 0, stage}), below = map.rank({0, 0, 0, (stage + 1) % l.pp}),

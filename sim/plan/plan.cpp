@@ -6,6 +6,7 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "models/program/mix.hpp"
 #include "sim/plan/shards.hpp"
 #include "sim/plan/what_if.hpp"
 
@@ -114,28 +115,47 @@ void in_parallel(std::size_t count, unsigned threads, const Do& one) {
     arena.execute([&] { oneapi::tbb::parallel_for(std::size_t{0}, count, one); });
 }
 
-// The same layout on other clusters, in parallel.
-std::vector<Evaluation> evaluate_on(const std::vector<std::pair<const PlanCluster*, const TrainingPlan*>>& list,
-                                    unsigned threads) {
+/// A layout on a machine that is not the plan's, or one that is not of the space.
+struct Job {
+    const PlanCluster* cluster;  ///< null: not asked
+    const TrainingPlan* plan;
+    std::uint64_t number;  ///< in the memory
+};
+
+// Where the memory has what is evaluated beside the space: above all numbers of layouts, by what is changed and whose.
+std::uint64_t beside(std::string_view change, std::uint64_t index) {
+    constexpr std::uint64_t kBeside = std::uint64_t{1} << 62;
+    std::uint64_t hash = index + 1;
+    for (const char c : change)
+        hash = mix(hash) ^ static_cast<unsigned char>(c);
+    return mix(hash) % kBeside | kBeside;
+}
+
+Evaluation evaluate_beside(const SearchOptions& options, const Job& job) {
+    bool known = false;
+    return evaluate_once(options, job.number, *job.cluster, *job.plan, known).value_or(Evaluation());
+}
+
+std::vector<Evaluation> evaluate_jobs(const std::vector<Job>& list, const SearchOptions& options) {
     std::vector<Evaluation> out(list.size());
-    in_parallel(list.size(), threads, [&](std::size_t i) {
-        if (list[i].first != nullptr)
-            out[i] = evaluate(*list[i].first, *list[i].second);
+    in_parallel(list.size(), options.threads, [&](std::size_t i) {
+        if (list[i].cluster != nullptr)
+            out[i] = evaluate_beside(options, list[i]);
     });
     return out;
 }
 
-void tell_sensitivity(PlanResult& r, unsigned threads) {
+void tell_sensitivity(PlanResult& r, const SearchOptions& options) {
     if (r.ranking.empty())
         return;
     const PlanRow& winner = r.rows()[r.ranking.front()];
     std::vector<Swing> list = swings(*r.clusters[winner.cluster]);
-    std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
+    std::vector<Job> jobs;
     for (const Swing& swing : list) {
-        jobs.emplace_back(swing.with_low.get(), &winner.plan);
-        jobs.emplace_back(swing.with_high.get(), &winner.plan);
+        jobs.push_back({swing.with_low.get(), &winner.plan, beside(swing.what + " " + swing.low, winner.index)});
+        jobs.push_back({swing.with_high.get(), &winner.plan, beside(swing.what + " " + swing.high, winner.index)});
     }
-    const std::vector<Evaluation> done = evaluate_on(jobs, threads);
+    const std::vector<Evaluation> done = evaluate_jobs(jobs, options);
     const auto change = [&](const Evaluation& e) {
         return e.ran() ? static_cast<double>(e.step.ps) / static_cast<double>(winner.evaluation.step.ps) - 1 : 0;
     };
@@ -156,18 +176,18 @@ struct Question {
     std::vector<std::unique_ptr<PlanCluster>> clusters;
 };
 
-void ask(PlanResult& r, const PlanRequest& request, const std::vector<Question>& questions) {
+void ask(PlanResult& r, const std::vector<Question>& questions, const SearchOptions& options) {
     const std::size_t top = std::min<std::size_t>(r.ranking.size(), static_cast<std::size_t>(r.spec.top));
     for (const auto& [change, clusters] : questions) {
-        std::vector<std::pair<const PlanCluster*, const TrainingPlan*>> jobs;
+        std::vector<Job> jobs;
         for (std::size_t i = 0; i < top; ++i) {
             const PlanRow& row = r.rows()[r.ranking[i]];
-            jobs.emplace_back(clusters[row.cluster].get(), &row.plan);
+            jobs.push_back({clusters[row.cluster].get(), &row.plan, beside(change.text, row.index)});
         }
         // GPUs may be more or fewer then: dp takes them
         std::vector<TrainingPlan> plans;
         plans.reserve(jobs.size());
-        for (auto& [cluster, plan] : jobs) {
+        for (auto& [cluster, plan, number] : jobs) {
             plans.push_back(*plan);
             plan = &plans.back();
             if (cluster == nullptr)
@@ -179,7 +199,7 @@ void ask(PlanResult& r, const PlanRequest& request, const std::vector<Question>&
             if (!check_layout(cluster->scenario().model, plans.back(), cluster->gpus(), field).empty())
                 cluster = nullptr;
         }
-        std::vector<Evaluation> done = evaluate_on(jobs, request.search.threads);
+        std::vector<Evaluation> done = evaluate_jobs(jobs, options);
         WhatIf out{change.text, {}, {}, {}};
         for (std::uint32_t c = 0; c < clusters.size(); ++c) {
             if (!clusters[c])
@@ -190,7 +210,7 @@ void ask(PlanResult& r, const PlanRequest& request, const std::vector<Question>&
             if (done[i].ran())
                 order.push_back(i);
         }
-        const auto figures_of = [&](std::size_t i) { return figures(*jobs[i].first, done[i]); };
+        const auto figures_of = [&](std::size_t i) { return figures(*jobs[i].cluster, done[i]); };
         const auto by = [&](std::size_t i) {
             const Figures f = figures_of(i);
             return r.spec.by == "cost" ? (has_price(r) ? f.cost : f.gpu_hours) : f.days;
@@ -262,7 +282,7 @@ void tell_yours(PlanResult& r, const std::vector<Condition>& conditions, const S
                            [&](const Condition& one) { return one.needs_run() != late || one.holds(values); });
     };
     std::vector<TrainingPlan> plans = {yours.plan};
-    std::vector<std::uint64_t> indices = {0};  // of the space, but for the first, which may have more to it
+    std::vector<std::uint64_t> indices = {beside("as stated", yours.cluster)};  // the first may have more to it
     std::vector<std::string> changes = {""};
     if (Choice choice; r.space->find(yours.plan, yours.cluster, choice)) {
         yours.listed = true;
@@ -281,8 +301,7 @@ void tell_yours(PlanResult& r, const std::vector<Condition>& conditions, const S
     std::vector<Evaluation> done(plans.size());
     in_parallel(plans.size(), options.threads, [&](std::size_t i) {
         bool known = false;
-        done[i] = i == 0 ? evaluate(cluster, plans[i])
-                         : evaluate_once(options, indices[i], cluster, plans[i], known).value_or(Evaluation());
+        done[i] = evaluate_once(options, indices[i], cluster, plans[i], known).value_or(Evaluation());
     });
     yours.evaluation = std::move(done.front());
     yours.figures = figures(cluster, yours.evaluation);
@@ -364,8 +383,8 @@ PlanResult make_plan(const PlanRequest& request) {
     rank(r);
     if (options.shards == 0 && r.found.missing.empty()) {
         tell_classes(r);
-        tell_sensitivity(r, options.threads);
-        ask(r, request, asked.questions);
+        tell_sensitivity(r, options);
+        ask(r, asked.questions, options);
         tell_yours(r, asked.conditions, options);
     }
     return r;

@@ -173,6 +173,32 @@ TEST_F(Stores, NothingIsRunTwice) {
     EXPECT_EQ(Store(path("p.db")).repeats(), 0u);
 }
 
+// What stands beside the ranking is remembered too, each under its own question.
+TEST_F(Stores, WhatIfsAndSensitivityAreNotRunTwice) {
+    PlanRequest request = plan::request_of(kDense);
+    request.store = path("p.db");
+    request.source.overrides = {"training.layout={tp: 8, pp: 2, zero: 1}"};
+    const PlanResult first = make_plan(request);
+    const std::uint64_t without = Store(path("p.db")).size();
+    EXPECT_GE(without, first.rows().size() + 2 * first.sensitivity.size());
+    request.what_ifs = {"nic 400 -> 200 Gb/s"};
+    const PlanResult asked = make_plan(request);
+    const std::uint64_t with = Store(path("p.db")).size();
+    EXPECT_EQ(with, without + 10) << "ten rows on the other machine, nothing else";
+    request.what_ifs = {"nic 400 -> 100 Gb/s", "nic 400 -> 200 Gb/s"};
+    const PlanResult more = make_plan(request);
+    EXPECT_EQ(Store(path("p.db")).size(), with + 10);
+    EXPECT_EQ(Store(path("p.db")).repeats(), 0u);
+    ASSERT_EQ(more.what_ifs.size(), 2u);
+    ASSERT_EQ(more.what_ifs[1].rows.size(), asked.what_ifs[0].rows.size());
+    for (std::size_t i = 0; i < more.what_ifs[1].rows.size(); ++i)
+        expect_equal(more.what_ifs[1].rows[i].second, asked.what_ifs[0].rows[i].second);
+    EXPECT_NE(more.what_ifs[0].rows[0].second.step.ps, more.what_ifs[1].rows[0].second.step.ps);
+    ASSERT_EQ(more.sensitivity.size(), first.sensitivity.size());
+    for (std::size_t i = 0; i < more.sensitivity.size(); ++i)
+        EXPECT_EQ(more.sensitivity[i].low_change, first.sensitivity[i].low_change);
+}
+
 TEST_F(Stores, OfAnotherPlanSayWhatDiffers) {
     plan("p.db");
     const auto tells = [&](const std::vector<std::string>& overrides, std::string_view part) {
