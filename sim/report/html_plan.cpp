@@ -60,6 +60,24 @@ std::string head(const Json& plan) {
     return out + "</header>\n";
 }
 
+/// From 0, or from near the least value where all lie in the upper half.
+struct Axis {
+    double low = 0, high = 0;
+    bool any = false;
+
+    void take(double value) {
+        low = any ? std::min(low, value) : value;
+        high = any ? std::max(high, value) : value;
+        any = true;
+    }
+    void pad() {
+        const double margin = std::max((high - low) / 8, high / 50);
+        low = 2 * low > high ? low - margin : 0;
+        high += margin;
+    }
+    double percent(double value) const { return (value - low) / (high - low) * 100; }
+};
+
 // Dots are placed by percent, so that they stay round whatever the width; words stand beside them.
 std::string front(const Json& plan) {
     struct Dot {
@@ -76,22 +94,29 @@ std::string front(const Json& plan) {
         add(row, false);
     for (const Json& row : at(plan, "/front"))
         add(row, true);
-    double most_days = 0, most_cost = 0;
+    Axis days, cost;
     for (const Dot& dot : dots) {
-        most_days = std::max(most_days, dot.days * 1.05);
-        most_cost = std::max(most_cost, dot.cost * 1.05);
+        days.take(dot.days);
+        cost.take(dot.cost);
     }
-    if (most_days <= 0 || most_cost <= 0)
+    if (days.high <= 0 || cost.high <= 0)
         return {};
+    days.pad();
+    cost.pad();
     std::string out =
         "<section id=front><h2>Days against cost</h2>\n<p class=soft>Dark: what no other layout beats in "
-        "both. Light: the rest of the ranking.</p>\n<div class=plot><div class=\"y\">";
-    out += "<span>" + escape(cost_text(plan, most_cost)) + "</span><span>0</span></div><div class=\"area dots\">";
+        "both. Light: the rest of the ranking.";
+    if (days.low > 0 || cost.low > 0)
+        out += " Axes begin near the least.";
+    out += "</p>\n<div class=plot><div class=\"y\">";
+    out += "<span>" + escape(cost_text(plan, cost.high)) + "</span><span>" +
+           (cost.low > 0 ? escape(cost_text(plan, cost.low)) : "0") + "</span></div><div class=\"area dots\">";
     for (const Dot& dot : dots)
         out += fmt::format("<i class=\"{}\" style=\"left:{:.2f}%;bottom:{:.2f}%\" title=\"{}: {:.1f} days, {}\"></i>",
-                           dot.best ? "d-at" : "d-range", dot.days / most_days * 100, dot.cost / most_cost * 100,
+                           dot.best ? "d-at" : "d-range", days.percent(dot.days), cost.percent(dot.cost),
                            escape(dot.title), dot.days, escape(cost_text(plan, dot.cost)));
-    out += fmt::format("</div><div class=\"axis x\"><span>0</span><span>{:.0f} days</span></div></div>\n", most_days);
+    out += fmt::format("</div><div class=\"axis x\"><span>{:.3g}</span><span>{:.3g} days</span></div></div>\n",
+                       days.low, days.high);
     HtmlTable table({"layout", "cluster", "+days", "+cost", "+MFU"}, true);
     for (const Json& row : at(plan, "/front"))
         table.row({word(row, "/layout"), word(row, "/cluster"), fmt::format("{:.1f}", number(row, "/days")),
