@@ -26,11 +26,11 @@ ordered_json sample() {
         {"looked_at", 100},
         {"simulated", 7},
         {"meet", 4},
-        {"lower_bound_assumes", {"gathers take <long>"}},
+        {"lower_bound_assumes", ordered_json::array({"gathers take <long>"})},
         {"cut_by_lower_bound", 3},
         {"removed", {{{"rule", "gpus"}, {"means", "too many GPUs"}, {"layouts", 90}, {"example", "tp 3"}}}}};
     plan["ranking"] = {row(5, "tp 2, dp 32", 20, 2e6, true), row(9, "tp 4, dp 16", 22, 2.2e6, true)};
-    plan["front"] = {row(5, "tp 2, dp 32", 20, 2e6, true)};
+    plan["front"] = ordered_json::array({row(5, "tp 2, dp 32", 20, 2e6, true)});
     plan["yours"] = {{"layout", "tp 8"},
                      {"cluster", "64 x H100"},
                      {"step_s", 2.5},
