@@ -157,6 +157,9 @@ const std::vector<Cause>* main_causes(const Diagnosis& d) {
 }
 
 TEST(Diagnosis, TheTrueCauseIsAmongTheFirstThree) {
+#ifndef NDEBUG
+    GTEST_SKIP() << "every kind of fault simulated: Release only";
+#endif
     std::map<std::string, std::vector<int>> hits;
     std::string matrix;
     for (const Trial& trial : trials()) {
