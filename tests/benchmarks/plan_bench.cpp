@@ -14,17 +14,25 @@ model: gpt3-175b
 training: {sequence: 2048 tokens, global_batch: 1536 sequences}
 )";
 
+struct Space {
+    explicit Space(const char* schedules) {
+        PlanSource source;
+        source.file = "bench.yaml";
+        source.text = kScenario;
+        source.overrides = {schedules};
+        const Scenario s = source.load({});
+        clusters = plan_clusters(source, s.plan);
+        layouts = std::make_unique<PlanSpace>(s.plan, clusters);
+    }
+    std::vector<std::unique_ptr<PlanCluster>> clusters;
+    std::unique_ptr<PlanSpace> layouts;
+};
+
 void plan_layouts(benchmark::State& state, const char* schedules) {
-    PlanSource source;
-    source.file = "bench.yaml";
-    source.text = kScenario;
-    source.overrides = {schedules};
-    const Scenario s = source.load({});
-    const auto clusters = plan_clusters(source, s.plan);
-    const PlanSpace space(s.plan, clusters);
+    const Space of(schedules);
     std::uint64_t simulated = 0, decided = 0, events = 0;
     for (auto _ : state) {
-        const SearchResult found = search(space, clusters, {}, {.top = 10, .threads = 1});
+        const SearchResult found = search(*of.layouts, of.clusters, {}, {.top = 10, .threads = 1});
         const auto same = found.removed.find("same");
         simulated += found.rows.size();
         decided += found.looked_at - (same == found.removed.end() ? 0 : same->second.count);
@@ -40,19 +48,13 @@ BENCHMARK_CAPTURE(plan_layouts, all, "plan.schedule=[1f1b, interleaved]")->Unit(
 
 // The lower bound alone: prices of kernels and collectives, and every pass of the schedule in time.
 void bound_layouts(benchmark::State& state, const char* schedules) {
-    PlanSource source;
-    source.file = "bench.yaml";
-    source.text = kScenario;
-    source.overrides = {schedules};
-    const Scenario s = source.load({});
-    const auto clusters = plan_clusters(source, s.plan);
-    const PlanSpace space(s.plan, clusters);
+    const Space of(schedules);
     std::uint64_t bounded = 0;
     for (auto _ : state) {
-        BoundBook book(*clusters.front());
-        for (std::uint64_t index = 0; index < space.size(); ++index) {
+        BoundBook book(*of.clusters.front());
+        for (std::uint64_t index = 0; index < of.layouts->size(); ++index) {
             std::string rule, why;
-            const TrainingPlan plan = space.plan(space.at(index), rule, why);
+            const TrainingPlan plan = of.layouts->plan(of.layouts->at(index), rule, why);
             if (!rule.empty())
                 continue;
             benchmark::DoNotOptimize(book.step_s(plan));

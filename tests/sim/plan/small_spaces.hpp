@@ -57,6 +57,24 @@ plan: {tp: [1, 2], pp: [1, 2, 4, 12], vpp: [1], zero: [1, 3], shard_group: [0, 4
        overlap: [none, both], recompute: [none]}
 )";
 
+// A stack that overlaps messages, gathers the first chunk beside the update of the others and keeps buckets to the first stage.
+inline const std::string kBeside = R"(name: beside
+cluster: {nodes: 4, node: hgx-h100, fabric: {nic: 200 Gb/s}}
+model: {layers: 24, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 32000}
+training: {sequence: 4096 tokens, global_batch: 64 sequences, software: {preset: nemo-2024}}
+plan: {tp: [1, 2, 4], pp: [2, 4], vpp: [1, 2, 3, 6], zero: [0, 1, 2], micro_batch: [1, 2], overlap: [none, both],
+       recompute: [none]}
+)";
+
+// For any stack.
+inline const std::string kStack = R"(name: stack
+cluster: {nodes: 2, node: hgx-h100, fabric: {nic: 100 Gb/s}}
+model: {layers: 12, hidden: 2048, heads: 16, ffn: 8192, vocab: 32000}
+training: {sequence: 2048 tokens, global_batch: 32 sequences}
+plan: {tp: [1, 4], pp: [1, 2, 4], vpp: [1, 3], zero: [1, 3], micro_batch: [1], overlap: [none, both],
+       recompute: [none, full]}
+)";
+
 inline PlanRequest request_of(const std::string& text) {
     PlanRequest request;
     request.source.text = text;

@@ -263,8 +263,8 @@ TEST_F(Stores, DamageIsTold) {
             ++noticed;
         }
     }
-    EXPECT_GT(damaged, 42'000 / kStride);
-    EXPECT_GT(noticed, 21'000 / kStride);
+    EXPECT_GT(damaged, 44'000 / kStride);
+    EXPECT_GT(noticed, 22'000 / kStride);
     std::ofstream(path("cut.db"), std::ios::binary) << good.substr(0, good.size() / 2);
     EXPECT_NE(refusal("cut.db").find("it is damaged"), std::string::npos) << refusal("cut.db");
 }

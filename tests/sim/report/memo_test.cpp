@@ -11,30 +11,35 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// A job on two nodes; `training` is more of its section, `faults` the rest of that one and what follows.
+std::string run_of_200_steps(const std::string& training, const std::string& faults) {
+    return "cluster: {nodes: 2, node: hgx-h100}\n"
+           "model: llama3.2-1b\n"
+           "training:\n"
+           "  sequence: 4096 tokens\n"
+           "  global_batch: 128 sequences\n"
+           "  micro_batch: 2\n"
+           "  layout: {dp: auto, zero: 1}\n" +
+           training +
+           "run:\n"
+           "  tokens: 104857600 tokens\n"  // 200 steps
+           "  replicas: 2\n"
+           "  checkpoint: {every_steps: 20, mode: sync}\n"
+           "faults:\n"
+           "  rates: none\n" +
+           faults;
+}
+
 // 200 steps of a run on two nodes, in which an adapter falls to half its rate, a link flaps, neighbours congest the network, a GPU
 // dies and saves are taken: steps under a condition from memory, and simulated whenever they are asked for.
 TEST(Memo, ARunOf200StepsWithFaults) {
-    const std::string text =
-        "cluster: {nodes: 2, node: hgx-h100}\n"
-        "model: llama3.2-1b\n"
-        "training:\n"
-        "  sequence: 4096 tokens\n"
-        "  global_batch: 128 sequences\n"
-        "  micro_batch: 2\n"
-        "  layout: {dp: auto, zero: 1}\n"
-        "  overlap: {grad_reduce: true, param_gather: true}\n"
-        "run:\n"
-        "  tokens: 104857600 tokens\n"  // 200 steps
-        "  replicas: 2\n"
-        "  checkpoint: {every_steps: 20, mode: sync}\n"
-        "faults:\n"
-        "  rates: none\n"
-        "  congestions_per_day: 4000\n"
-        "  flaps_per_link_month: 9000\n"
-        "  events:\n"
-        "    - {kind: nic_slow, at: 70 s, duration: 20 s}\n"
-        "    - {kind: gpu_slow, at: 75 s, duration: 30 s}\n"
-        "    - {kind: gpu_fail, at: 100 s, node: 1}\n";
+    const std::string text = run_of_200_steps("  overlap: {grad_reduce: true, param_gather: true}\n",
+                                              "  congestions_per_day: 4000\n"
+                                              "  flaps_per_link_month: 9000\n"
+                                              "  events:\n"
+                                              "    - {kind: nic_slow, at: 70 s, duration: 20 s}\n"
+                                              "    - {kind: gpu_slow, at: 75 s, duration: 30 s}\n"
+                                              "    - {kind: gpu_fail, at: 100 s, node: 1}\n");
     const auto run = [&](bool memo) {
         const Scenario scenario = parse_scenario(text, "t.yaml");
         Result result = forecast(scenario, {.memo = memo});
@@ -51,27 +56,15 @@ TEST(Memo, ARunOf200StepsWithFaults) {
 // The same with monitors, one of which restarts the job: they ask for pictures of steps, many times.
 TEST(Memo, AWatchedRunWithFaults) {
     const std::string text =
-        "cluster: {nodes: 2, node: hgx-h100}\n"
-        "model: llama3.2-1b\n"
-        "training:\n"
-        "  sequence: 4096 tokens\n"
-        "  global_batch: 128 sequences\n"
-        "  micro_batch: 2\n"
-        "  layout: {dp: auto, zero: 1}\n"
-        "run:\n"
-        "  tokens: 104857600 tokens\n"  // 200 steps
-        "  replicas: 2\n"
-        "  checkpoint: {every_steps: 20, mode: sync}\n"
-        "faults:\n"
-        "  rates: none\n"
-        "  congestions_per_day: 400\n"
-        "  events:\n"
-        "    - {kind: nic_slow, at: 70 s, duration: 20 s}\n"
-        "    - {kind: gpu_slow, at: 200 s, duration: 30 s}\n"
-        "monitor:\n"
-        "  interval: 2 s\n"
-        "  own:\n"
-        "    - {metric: port_rate, of: peers, when: below, warning: 0.9, action: restart}\n";
+        run_of_200_steps("",
+                         "  congestions_per_day: 400\n"
+                         "  events:\n"
+                         "    - {kind: nic_slow, at: 70 s, duration: 20 s}\n"
+                         "    - {kind: gpu_slow, at: 200 s, duration: 30 s}\n"
+                         "monitor:\n"
+                         "  interval: 2 s\n"
+                         "  own:\n"
+                         "    - {metric: port_rate, of: peers, when: below, warning: 0.9, action: restart}\n");
     const auto run = [&](bool memo) {
         const Scenario scenario = parse_scenario(text, "t.yaml");
         Result result = forecast(scenario, {.memo = memo});

@@ -1,35 +1,22 @@
 // fabricast-validate and the module that measures GPUs: it needs none of CUDA's libraries itself, says what is missing, and what
 // crosses the border between the two arrives. The program is put into folders with one module each, laid out as installed.
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
+
+#include "tests/validate/cli/run_command.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-    int code = 0;
-    std::string out;
-    bool has(std::string_view text) const { return out.find(text) != std::string::npos; }
-};
-
-Outcome run(const std::string& command) {
-    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-    Outcome result;
-    std::array<char, 4096> buffer{};
-    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-        result.out.append(buffer.data(), n);
-    result.code = WEXITSTATUS(pclose(pipe));
-    return result;
-}
+using fabricast::test::Outcome;
+using fabricast::test::run;
 
 class CudaModule : public testing::Test {
 protected:

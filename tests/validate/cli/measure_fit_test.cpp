@@ -1,33 +1,22 @@
 // From measurement to forecast with the binaries: measure -> fit -> score without a GPU, logs -> fit -> run.
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
+
+#include "tests/validate/cli/run_command.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-    int code = 0;
-    std::string out;
-};
+using fabricast::test::Outcome;
+using fabricast::test::run;
 
-Outcome run(const std::string& command) {
-    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-    Outcome result;
-    std::array<char, 4096> buffer{};
-    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-        result.out.append(buffer.data(), n);
-    result.code = WEXITSTATUS(pclose(pipe));
-    return result;
-}
 Outcome validate(const std::string& arguments) { return run(std::string(FABRICAST_VALIDATE_BINARY) + " " + arguments); }
 Outcome fabricast(const std::string& arguments) { return run(std::string(FABRICAST_BINARY) + " " + arguments); }
 
