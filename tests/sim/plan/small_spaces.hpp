@@ -62,7 +62,7 @@ inline const std::string kBeside = R"(name: beside
 cluster: {nodes: 4, node: hgx-h100, fabric: {nic: 200 Gb/s}}
 model: {layers: 24, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 32000}
 training: {sequence: 4096 tokens, global_batch: 64 sequences, software: {preset: nemo-2024}}
-plan: {tp: [1, 2, 4], pp: [2, 4], vpp: [1, 2, 3, 6], zero: [0, 1, 2], micro_batch: [1, 2], overlap: [none, both],
+plan: {tp: [1, 4], pp: [2, 4], vpp: [1, 3, 6], zero: [0, 1], micro_batch: [1, 2], overlap: [none, both],
        recompute: [none]}
 )";
 
